@@ -1,0 +1,1 @@
+"""A serving loop in miniature: a scheduler over a paged KV cache."""

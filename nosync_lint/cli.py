@@ -1,0 +1,269 @@
+"""The command line. Exit codes: 0 clean, 1 findings, 2 usage, configuration, I/O or internal failure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from nosync_lint import __version__
+from nosync_lint.config import KEYS, ConfigError, Settings, find_config, load_config
+
+_TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader went away: `nosync-lint check | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except ConfigError as error:
+        return _fail(str(error))
+
+
+def _fail(message: str) -> int:
+    print(f"nosync-lint: error: {message}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="nosync-lint", description="Finds hidden host-device synchronisations in PyTorch code.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
+    check.set_defaults(run=_check)
+    check.add_argument("paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .)")
+    choose = check.add_argument_group("what is reported")
+    choose.add_argument("--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated")
+    choose.add_argument("--ignore", action="append", metavar="RULES", help="not these codes, code prefixes or slugs")
+    choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
+    choose.add_argument("--hot", action="append", metavar="NAME", help="one more hot root: a qualified name or its end")
+    choose.add_argument("--min-confidence", choices=("certain", "likely", "possible"), help="default: likely")
+    choose.add_argument("--target-torch", metavar="X.Y", help="the torch release, or a range of them, to judge for")
+    files = check.add_argument_group("which files are read")
+    files.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated")
+    files.add_argument("--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files")
+    files.add_argument("--config", metavar="PATH", help="this configuration file instead of the nearest one")
+    files.add_argument("--isolated", action="store_true", help="read no configuration file")
+    output = check.add_argument_group("output")
+    output.add_argument("--output-format", choices=("text", "json"), help="default: text")
+    output.add_argument("-o", "--output-file", metavar="PATH", help="write the report there")
+    output.add_argument("--statistics", action="store_true", help="count findings per rule")
+    output.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
+    output.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+    running = check.add_argument_group("running")
+    running.add_argument("-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)")
+    running.add_argument("-n", "--no-cache", action="store_true", help="neither read nor write the index cache")
+    running.add_argument("--cache-dir", metavar="PATH", help="where the index cache lives (default: .nosync_lint_cache)")
+
+    rule = commands.add_parser("rule", help="explain a rule")
+    rule.set_defaults(run=_rule)
+    rule.add_argument("name", nargs="?", metavar="CODE", help="a code or slug")
+    rule.add_argument("--all", action="store_true", help="every rule")
+    rule.add_argument("--output-format", choices=("text", "json"), default="text")
+
+    config = commands.add_parser("config", help="list the configuration keys with their defaults")
+    config.set_defaults(run=_config)
+    config.add_argument("key", nargs="?", choices=KEYS, metavar="KEY")
+
+    clean = commands.add_parser("clean", help="remove the index cache")
+    clean.set_defaults(run=_clean)
+    clean.add_argument("--cache-dir", metavar="PATH")
+
+    version = commands.add_parser("version", help="print the version")
+    version.set_defaults(run=_version)
+    return parser
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """The configuration, with the command line over it."""
+    settings = Settings()
+    if options.config:
+        settings = load_config(Path(options.config))
+    elif not options.isolated:
+        first = Path(options.paths[0] if options.paths else ".")
+        path = find_config((first if first.is_dir() else first.parent).resolve())
+        settings = load_config(path) if path else settings
+    given: dict[str, object] = {}
+    for key in ("select", "ignore"):
+        if getattr(options, key):
+            given[key] = _listed(getattr(options, key))
+    if options.exclude:
+        given["exclude"] = (*settings.exclude, *_listed(options.exclude))
+    if options.hot:
+        given["hot"] = (*settings.hot, *options.hot)
+    for key in ("heat", "min_confidence", "target_torch", "cache_dir"):
+        if getattr(options, key):
+            given[key] = getattr(options, key)
+    if "cache_dir" not in given and os.environ.get("NOSYNC_LINT_CACHE_DIR"):
+        given["cache_dir"] = os.environ["NOSYNC_LINT_CACHE_DIR"]
+    return replace(settings, **given)  # type: ignore[arg-type]
+
+
+def _listed(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _check(options: argparse.Namespace) -> int:
+    from nosync_lint.discover import MissingPath
+    from nosync_lint.pipeline import run
+    from nosync_lint.registry import RulesMissing, find
+
+    settings = _settings(options)
+    try:
+        for name in (*settings.select, *settings.ignore):
+            if not _known_rule(name):
+                close = _nearest_rule(name)
+                return _fail(f"no rule is called `{name}`{close}; `nosync-lint rule --all` lists them")
+        assert find is not None
+        progress = _progress(options)
+        with progress:
+            report = run(
+                options.paths or ["."],
+                settings,
+                jobs=max(options.jobs, 0),
+                cache=not options.no_cache and not _flag("NOSYNC_LINT_NO_CACHE"),
+                progress=progress.show,
+            )
+    except (MissingPath, RulesMissing) as error:
+        return _fail(str(error))
+    with ExitStack() as stack:
+        out: TextIO = sys.stdout
+        if options.output_file:
+            try:
+                out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
+            except OSError as error:
+                return _fail(f"{options.output_file}: cannot be written: {error.strerror}")
+        if (options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")) == "json":
+            from nosync_lint.report.json import write_json
+
+            write_json(report, out)
+        else:
+            from nosync_lint.report.text import write_text
+
+            write_text(report, out, color=_color(options.color, out), statistics=options.statistics)
+    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _known_rule(name: str) -> bool:
+    from nosync_lint.registry import rules
+
+    return any(rule.code.startswith(name.upper()) or rule.slug() == name.lower() for rule in rules())
+
+
+def _nearest_rule(name: str) -> str:
+    import difflib
+
+    from nosync_lint.registry import rules
+
+    words = [word for rule in rules() for word in (rule.code, rule.slug())]
+    close = difflib.get_close_matches(name, words, 1, 0.5)
+    return f", did you mean `{close[0]}`?" if close else ""
+
+
+def _color(choice: str, out: TextIO) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or out.isatty()
+
+
+def _flag(name: str) -> bool:
+    value = os.environ.get(name, "").lower()
+    if value not in _TRUE | _FALSE:
+        raise ConfigError(f"environment variable {name} must be 1, 0, true or false, not {value!r}")
+    return value in _TRUE
+
+
+class _progress:
+    """A line on a terminal that says which stage runs; nothing elsewhere."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._active = sys.stderr.isatty() and not options.quiet
+        self._shown = ""
+
+    def __enter__(self) -> _progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._active and self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def show(self, stage: str, done: int, total: int) -> None:
+        if not self._active:
+            return
+        text = f"{stage} {done * 100 // total}%" if total > 1 else f"{stage} ..."
+        if text != self._shown:
+            self._shown = text
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+
+def _rule(options: argparse.Namespace) -> int:
+    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary, url
+
+    try:
+        if not options.all and not options.name:
+            return _fail("name a rule, or give --all")
+        chosen = list(rules()) if options.all else [rule for rule in [find(options.name)] if rule is not None]
+    except RulesMissing as error:
+        return _fail(str(error))
+    if not chosen:
+        return _fail(f"no rule is called `{options.name}`{_nearest_rule(options.name)}; `nosync-lint rule --all` lists them")
+    if options.output_format == "json":
+        rows = [
+            {
+                "code": rule.code, "name": rule.slug(), "summary": summary(rule), "severity": rule.severity.value,
+                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule), "url": url(rule),
+            }
+            for rule in chosen
+        ]  # fmt: skip
+        print(json.dumps(rows if options.all else rows[0], indent=2))
+    elif options.all:
+        for rule in chosen:
+            print(f"{rule.code}  {rule.slug():32} {rule.severity.value:8} {summary(rule)}")
+    else:
+        (rule,) = chosen
+        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})\n\n{documentation(rule)}")
+    return 0
+
+
+def _config(options: argparse.Namespace) -> int:
+    from nosync_lint.config import Settings as Defaults
+
+    for key in [options.key] if options.key else KEYS:
+        value = getattr(Defaults(), key.replace("-", "_"))
+        print(f"{key} = {json.dumps(list(value) if isinstance(value, tuple) else value)}")
+    return 0
+
+
+def _clean(options: argparse.Namespace) -> int:
+    from nosync_lint.index.cache import clean
+
+    path = find_config(Path.cwd())
+    settings = load_config(path) if path else Settings()
+    folder = Path(options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR") or settings.cache_dir)
+    print(f"removed {folder}" if clean(folder) else f"{folder}: no cache there")
+    return 0
+
+
+def _version(options: argparse.Namespace) -> int:
+    print(f"nosync-lint {__version__}")
+    return 0

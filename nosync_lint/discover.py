@@ -1,0 +1,177 @@
+"""Which files are read: the reported ones under the given paths, and the rest of the project that is linked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from nosync_lint.config import FILES
+from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES, SourceFile
+
+SKIPPED_FOLDERS = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", "__pycache__",
+    "node_modules", ".nosync_lint_cache", "build", "dist", ".eggs", "site-packages", "__pypackages__",
+})  # fmt: skip
+_SUFFIXES = PYTHON_SUFFIXES | CUDA_SUFFIXES
+
+
+class MissingPath(Exception):
+    """A given path does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The linked files in the order of their names, and the root they belong to."""
+
+    files: tuple[SourceFile, ...]
+    root: Path
+
+
+def discover(
+    paths: Sequence[str], exclude: Sequence[str] = (), extra: Sequence[str] = (), gitignore: bool = True, config: Path | None = None
+) -> Discovered:
+    """The files to link, each marked as reported or not. Raises `MissingPath`.
+
+    A path that is a file is taken whatever its suffix or the ignore rules say; excludes apply to it as well.
+    """
+    given = [Path(path) for path in paths]
+    for path, text in zip(given, paths, strict=True):
+        if not os.path.lexists(path):
+            raise MissingPath(f"{text}: no such file or folder; give a path that exists")
+        if not path.exists():
+            raise MissingPath(f"{text}: is a broken or circular link; give a path that can be read")
+    given = [path.resolve() for path in given]
+    roots = _roots(given, config)
+    reported: dict[Path, bool] = {}
+    for path in given:
+        for file in [path] if path.is_file() else _walk(path, gitignore):
+            reported[file] = True
+    for folder in [*roots, *(Path(one).resolve() for one in extra)]:
+        for file in _walk(folder, gitignore):
+            reported.setdefault(file, False)
+    here = Path.cwd()
+    files = [
+        SourceFile(path, name, flag)
+        for path, flag in reported.items()
+        if not _excluded(name := _display(path, here), exclude)
+    ]
+    return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given))
+
+
+def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
+    """What is linked: the folder of the configuration, else of the version control system, else the topmost package."""
+    if config is not None:
+        return [config.parent.resolve()]
+    found: list[Path] = []
+    for path in given:
+        folder = path if path.is_dir() else path.parent
+        root = next((one for one in (folder, *folder.parents) if (one / ".git").exists() or _is_root(one)), None)
+        if root is None:
+            root = folder
+            for one in (folder, *folder.parents):
+                if (one / "__init__.py").is_file():
+                    root = one
+        if root not in found:
+            found.append(root)
+    return [one for one in found if not any(other != one and other in one.parents for other in found)]
+
+
+def _is_root(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in FILES)
+
+
+def _common(folders: Sequence[Path]) -> Path:
+    return Path(os.path.commonpath([str(one) for one in folders])) if folders else Path.cwd()
+
+
+def _walk(folder: Path, gitignore: bool) -> Iterator[Path]:
+    listed = _git_files(folder) if gitignore else None
+    if listed is not None:
+        yield from (path for path in listed if path.is_file() and _wanted(path))
+        return
+    patterns = _IgnoreFiles(folder) if gitignore else None
+    pending = [folder]
+    seen: set[str] = set()
+    while pending:
+        current = pending.pop()
+        real = os.path.realpath(current)
+        if real in seen:  # a link that leads back
+            continue
+        seen.add(real)
+        try:
+            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            try:
+                is_folder = entry.is_dir()
+            except OSError:
+                continue
+            if patterns is not None and patterns.ignores(path, is_folder):
+                continue
+            if is_folder:
+                if entry.name not in SKIPPED_FOLDERS:
+                    pending.append(path)
+            elif _wanted(path) and path.is_file():
+                yield path.resolve() if entry.is_symlink() else path
+
+
+def _wanted(path: Path) -> bool:
+    return path.suffix.lower() in _SUFFIXES
+
+
+def _git_files(folder: Path) -> list[Path] | None:
+    """The files that git tracks or would track; None outside a work tree or without git."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), "ls-files", "-co", "--exclude-standard", "-z", "--deduplicate"],
+            capture_output=True,
+            check=False,
+        )
+    except OSError:
+        return None
+    if done.returncode != 0:
+        return None
+    return [folder / os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+class _IgnoreFiles:
+    """The .gitignore at the top of a folder that is not in a repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        path = folder / ".gitignore"
+        self._spec = None
+        if path.is_file():
+            import pathspec
+
+            self._spec = pathspec.GitIgnoreSpec.from_lines(path.read_text(encoding="utf-8", errors="replace").splitlines())
+
+    def ignores(self, path: Path, is_folder: bool) -> bool:
+        if self._spec is None:
+            return False
+        name = path.relative_to(self._folder).as_posix() + ("/" if is_folder else "")
+        return self._spec.match_file(name)
+
+
+def _display(path: Path, here: Path) -> str:
+    try:
+        return path.relative_to(here).as_posix()
+    except ValueError:
+        return Path(os.path.relpath(path, here)).as_posix()
+
+
+def _excluded(name: str, patterns: Sequence[str]) -> bool:
+    parts = name.split("/")
+    for pattern in patterns:
+        clean = pattern.rstrip("/")
+        if fnmatch(name, clean) or fnmatch(name, clean + "/*") or any(fnmatch(part, clean) for part in parts):
+            return True
+        if any(fnmatch("/".join(parts[:end]), clean) for end in range(1, len(parts))):
+            return True
+    return False

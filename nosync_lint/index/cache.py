@@ -1,0 +1,115 @@
+"""The index cache: one SQLite file of frozen facts by content key. Losing or damaging it costs time, never a result."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+import sqlite3
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from nosync_lint import __version__
+
+FORMAT = "1"
+"""Raised when the records or what the index keeps of them change."""
+
+_MODULES = frozenset({"nosync_lint.index.records", "nosync_lint.index.cuda_records", "nosync_lint.source"})
+_DIGEST = 16
+
+
+def freeze(facts: Any) -> bytes:
+    """Facts as bytes, with a digest in front."""
+    payload = pickle.dumps(facts, 5)
+    return blake2b(payload, digest_size=_DIGEST).digest() + payload
+
+
+def thaw(frozen: bytes) -> Any:
+    """The facts in bytes that `freeze` made. Raises `ValueError` for anything else, and builds nothing but records."""
+    payload = frozen[_DIGEST:]
+    if blake2b(payload, digest_size=_DIGEST).digest() != frozen[:_DIGEST]:
+        raise ValueError("damaged cache entry")
+    return _Records(io.BytesIO(payload)).load()
+
+
+class _Records(pickle.Unpickler):
+    """Builds our own record types and nothing else, whatever the bytes say."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module in _MODULES or (module, name) in (("builtins", "frozenset"), ("builtins", "set"), ("builtins", "complex")):
+            return super().find_class(module, name)
+        raise ValueError(f"unexpected {module}.{name} in the cache")
+
+
+class IndexCache:
+    """Frozen facts by content key. A folder of None keeps nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._connection: sqlite3.Connection | None = None
+        if folder is not None:
+            self._connection = _open(folder)
+
+    def get(self, key: bytes) -> Any | None:
+        """The facts under a key; None where there are none or they are damaged."""
+        if self._connection is None:
+            return None
+        try:
+            row = self._connection.execute("SELECT facts FROM entries WHERE key = ?", (key,)).fetchone()
+            return thaw(row[0]) if row else None
+        except (sqlite3.Error, ValueError, pickle.UnpicklingError, EOFError, AttributeError, TypeError):
+            return None
+
+    def put(self, key: bytes, frozen: bytes) -> None:
+        """Keep frozen facts. A cache that cannot be written is not an error of the run."""
+        if self._connection is not None:
+            try:
+                self._connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?)", (key, frozen))
+            except sqlite3.Error:
+                self._connection = None
+
+    def commit(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.commit()
+                self._connection.close()
+            except sqlite3.Error:
+                pass  # another process holds the file: the entries are made again next time
+            self._connection = None
+
+
+def _open(folder: Path) -> sqlite3.Connection | None:
+    try:
+        home = folder / __version__
+        home.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")
+        (folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+        return _connect(home / f"index-{FORMAT}.sqlite")
+    except (OSError, sqlite3.Error):
+        return None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        return _prepare(path)
+    except sqlite3.DatabaseError:
+        path.unlink(missing_ok=True)  # truncated or not a database: start again
+        return _prepare(path)
+
+
+def _prepare(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=5)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("CREATE TABLE IF NOT EXISTS entries (key BLOB PRIMARY KEY, facts BLOB NOT NULL)")
+    connection.execute("SELECT key FROM entries LIMIT 1").fetchone()
+    return connection
+
+
+def clean(folder: Path) -> bool:
+    """Remove the cache folder; false where there is none. Only a folder that carries our tag is removed."""
+    if not (folder / "CACHEDIR.TAG").is_file():
+        return False
+    shutil.rmtree(folder)
+    return True

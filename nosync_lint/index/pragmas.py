@@ -1,0 +1,42 @@
+"""Comments addressed to this tool. Only files whose bytes hold the words are tokenised."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+
+from nosync_lint.index.records import Pragma
+
+_OURS = re.compile(r"(?:#|//)\s*nosync-lint:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]]*)\])?[:\s]*(?P<reason>.*)", re.I)
+_NOQA = re.compile(r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I)
+FORMS = frozenset({"ignore", "hot", "cold", "off", "on", "skip-file"})
+
+
+def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
+    """The pragma in one comment, or None. An unknown word gives the form "unknown", which is reported."""
+    ours = _OURS.search(comment)
+    if ours:
+        form = ours["form"].lower()
+        names = tuple(part.strip() for part in (ours["names"] or "").split(",") if part.strip())
+        return Pragma(row, form if form in FORMS else "unknown", names, ours["reason"].strip(), alone)
+    noqa = _NOQA.search(comment)
+    if noqa and noqa["names"]:
+        codes = tuple(part for part in re.split(r"[,\s]+", noqa["names"].upper()) if part.startswith("NSL"))
+        if codes:
+            return Pragma(row, "noqa", codes, noqa["reason"].strip(" -:"), alone)
+    return None
+
+
+def python_pragmas(text: str) -> tuple[Pragma, ...]:
+    """The pragmas of a Python file that has been parsed already."""
+    if "nosync-lint:" not in text and "NSL" not in text:
+        return ()
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            pragma = read_pragma(token.string, row, not token.line[:column].strip())
+            if pragma:
+                found.append(pragma)
+    return tuple(found)

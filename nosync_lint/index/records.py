@@ -1,0 +1,198 @@
+"""What `index` keeps of a Python file: plain tuples that hold no syntax tree and no path.
+
+Expressions are nested tuples whose first item names the form:
+
+    ("name", id)                        ("const", value)              ("attr", base, name)
+    ("call", func, args, kwargs, pos)   ("sub", base, index, pos)     ("slice", low, high, step)
+    ("tuple"|"list"|"set", items)       ("dict", keys, values)        ("star", value)
+    ("bin", op, left, right)            ("unary", op, value)          ("bool", op, values)
+    ("cmp", ops, left, rights)          ("ifexp", test, yes, no)      ("comp", form, element, ifs)
+    ("fstr", parts)                     ("await", value)              ("lambda", function)
+    ("opaque",)
+
+Definitions of local names use these besides: ("elem", iterable) for a loop variable, ("item", value, i) for
+an unpacked position, ("enter", manager) for `with ... as`, ("aug", op, old, value), ("func", i), ("class", i),
+("import", module, name, level). Comprehension variables are renamed (`x` to `x~3`), so that a name has one
+meaning in a function and definitions can be searched by scanning.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nosync_lint.source import Span
+
+Expr = tuple[Any, ...]
+OPAQUE: Expr = ("opaque",)
+
+
+def pack(row: int, column: int, end_row: int, end_column: int) -> int:
+    """A place in one integer: a file holds a hundred thousand of them. Columns are UTF-8 byte offsets from 0."""
+    return row << 44 | min(column, 0xFFFF) << 28 | min(end_row - row, 0xFFF) << 16 | min(end_column, 0xFFFF)
+
+
+def unpack(pos: int) -> tuple[int, int, int, int]:
+    """The row, column, end row and end column that `pack` was given."""
+    row = pos >> 44
+    return row, pos >> 28 & 0xFFFF, row + (pos >> 16 & 0xFFF), pos & 0xFFFF
+
+
+class Parameter(NamedTuple):
+    """`form`: "positional" (also by keyword), "only" (positional only), "keyword", "args" or "kwargs"."""
+
+    name: str
+    form: str
+    annotation: Expr | None
+    default: Expr | None
+
+
+class Block(NamedTuple):
+    """A run of statements entered together. `test` is the condition of an "if" or "while" block, `ends` says
+    that control never falls out of its end (return, raise, continue, break)."""
+
+    parent: int
+    form: str  # body, if, else, loop, with, try, except, finally
+    test: Expr | None
+    ends: bool
+    last: int  # sequence number after its last statement
+
+
+class Definition(NamedTuple):
+    """A name bound to a value, at place `seq` of `block`."""
+
+    seq: int
+    block: int
+    value: Expr
+    row: int
+    annotation: Expr | None = None
+
+
+class AttributeWrite(NamedTuple):
+    """`base.name = value`."""
+
+    base: Expr
+    name: str
+    value: Expr
+    seq: int
+    block: int
+    row: int
+    annotation: Expr | None = None
+
+
+class IndexWrite(NamedTuple):
+    """`base[index] = value`, or with `op` the augmented form. `statement` is the place of the whole statement."""
+
+    base: Expr
+    index: Expr
+    value: Expr
+    op: str | None
+    pos: int
+    seq: int
+    block: int
+    statement: int
+
+
+class CallSite(NamedTuple):
+    """A call and where it stands. `call` is the ("call", ...) expression."""
+
+    call: Expr
+    seq: int
+    block: int
+    statement: int
+
+
+class Site(NamedTuple):
+    """Another place where a synchronisation could happen.
+
+    `form`: "read" (an index read), "test" (a truth test), "format" (an f-string), "compare" (`in`, chains).
+    """
+
+    form: str
+    value: Expr
+    pos: int
+    seq: int
+    block: int
+    statement: int
+
+
+class FunctionRecord(NamedTuple):
+    """A function, a lambda, a class body or (number 0) the module body.
+
+    `parent` is the enclosing function record, `owner` the class whose body it stands in, or -1. `flags` holds
+    any of "async", "generator", "abstract", "stub" (nothing but docstring, pass, `...` or a raise).
+    """
+
+    name: str
+    qualname: str
+    form: str  # module, function, lambda, class
+    parent: int
+    owner: int
+    parameters: tuple[Parameter, ...]
+    returns: Expr | None
+    decorators: tuple[Expr, ...]
+    flags: frozenset[str]
+    pos: int
+    blocks: tuple[Block, ...]
+    definitions: dict[str, tuple[Definition, ...]]
+    attributes: tuple[AttributeWrite, ...]
+    writes: tuple[IndexWrite, ...]
+    calls: tuple[CallSite, ...]
+    sites: tuple[Site, ...]
+    results: tuple[Definition, ...]  # returned and yielded values
+    globals: frozenset[str]
+    reads: frozenset[str]  # names read anywhere in it
+
+
+class ClassRecord(NamedTuple):
+    """A class; `body` is the number of its body's function record, `methods` maps names to function numbers."""
+
+    name: str
+    qualname: str
+    scope: int
+    bases: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...]
+    decorators: tuple[Expr, ...]
+    body: int
+    methods: dict[str, tuple[int, ...]]
+    pos: int
+
+
+class Pragma(NamedTuple):
+    """A comment addressed to this tool. `form`: ignore, noqa, hot, cold, off, on, skip-file, or "unknown".
+
+    `alone`: nothing but the comment stands on its line. `names`: codes and slugs as written.
+    """
+
+    row: int
+    form: str
+    names: tuple[str, ...]
+    reason: str
+    alone: bool
+
+
+class ModuleIndex(NamedTuple):
+    """Everything later stages know of one Python file."""
+
+    functions: tuple[FunctionRecord, ...]
+    classes: tuple[ClassRecord, ...]
+    star_imports: tuple[tuple[str, int], ...]  # (module, level)
+    pragmas: tuple[Pragma, ...]
+    lines: int
+
+
+class Unreadable(NamedTuple):
+    """What a file gives that cannot be used: why and what cures it, and the row where it is known."""
+
+    reason: str
+    row: int
+
+
+def span_of(pos: int, lines: list[str]) -> Span:
+    """The 1-based place in code points of a packed place, given the lines of its file."""
+    row, column, end_row, end_column = unpack(pos)
+
+    def points(at: int, offset: int) -> int:
+        line = lines[at - 1] if at <= len(lines) else ""
+        return offset if line.isascii() else len(line.encode()[:offset].decode(errors="ignore"))
+
+    return Span(row, points(row, column) + 1, end_row, points(end_row, end_column) + 1)

@@ -1,0 +1,148 @@
+"""Flow inside one function: which definitions of a name reach a use, and which tests hold there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nosync_lint.index.records import Block, Definition, Expr, FunctionRecord
+
+
+def enclosing(blocks: tuple[Block, ...], block: int) -> list[int]:
+    """The block and the blocks around it, innermost first."""
+    path = []
+    while block >= 0:
+        path.append(block)
+        block = blocks[block].parent
+    return path
+
+
+def reaching(record: FunctionRecord, name: str, seq: int, block: int) -> tuple[list[Definition], bool]:
+    """The definitions of `name` that may be seen at a use, latest first, and whether its value on entry may be.
+
+    A definition in an enclosing block hides all earlier ones, one in the other branch of a condition does not
+    reach, one in a branch that never falls out does not either, and inside a loop later ones come round.
+    """
+    found = record.definitions.get(name)
+    if not found:
+        return [], True
+    blocks = record.blocks
+    if len(found) == 1 and found[0].block == 0 and found[0].seq < seq:
+        return [found[0]], False
+    path = enclosing(blocks, block)
+    around = set(path)
+    inclusive = "~" in name
+    reached: list[Definition] = []
+    covered: set[tuple[int, str]] = set()
+    hidden_since = -1
+    for definition in reversed(found):
+        if definition.seq > seq or (definition.seq == seq and not inclusive):
+            continue
+        where = definition.block
+        if where in around:
+            reached.append(definition)
+            hidden_since = definition.seq
+            break
+        branch = _branch_below(blocks, where, around)
+        if _exclusive(blocks, branch, path) or _never_falls_out(blocks, where, branch):
+            continue
+        reached.append(definition)
+        form = blocks[branch].form
+        if where == branch or _unconditional(blocks, where, branch):
+            if form in ("with", "finally"):
+                hidden_since = definition.seq
+                break
+            if form in ("if", "else"):
+                twin = _twin(blocks, branch)
+                if twin is not None and ((twin, name) in covered or blocks[twin].ends):
+                    hidden_since = definition.seq
+                    break
+                covered.add((branch, name))
+    if not reached and found[0].seq <= seq and not inclusive:
+        same = [one for one in found if one.seq == seq]  # `(x := f()) and x.y`
+        if same:
+            return same, False
+    loops = [number for number in path if blocks[number].form == "loop"]
+    for number in loops:
+        last = blocks[number].last
+        inside = [d for d in found if d.seq >= seq and d.seq <= last and number in enclosing(blocks, d.block)]
+        starts = min((d.seq for d in found if number in enclosing(blocks, d.block)), default=seq)
+        if hidden_since >= starts and any(d.seq == hidden_since and number in enclosing(blocks, d.block) for d in reached):
+            continue
+        reached.extend(d for d in inside if d not in reached)
+    return reached, hidden_since < 0
+
+
+def _branch_below(blocks: tuple[Block, ...], block: int, around: set[int]) -> int:
+    """The outermost block that holds `block` and does not hold the use."""
+    while blocks[block].parent not in around:
+        block = blocks[block].parent
+    return block
+
+
+def _twin(blocks: tuple[Block, ...], branch: int) -> int | None:
+    """The other branch of the same condition."""
+    mine = blocks[branch]
+    other = "else" if mine.form == "if" else "if"
+    for number in range(max(branch - 400, 0), min(branch + 400, len(blocks))):
+        block = blocks[number]
+        if block.parent == mine.parent and block.form == other and block.test is mine.test:
+            return number
+    return None
+
+
+def _exclusive(blocks: tuple[Block, ...], branch: int, path: list[int]) -> bool:
+    mine = blocks[branch]
+    if mine.form not in ("if", "else"):
+        return False
+    other = "else" if mine.form == "if" else "if"
+    return any(
+        blocks[number].parent == mine.parent and blocks[number].form == other and blocks[number].test is mine.test
+        for number in path
+    )
+
+
+def _never_falls_out(blocks: tuple[Block, ...], block: int, branch: int) -> bool:
+    while True:
+        if blocks[block].ends:
+            return True
+        if block == branch:
+            return False
+        block = blocks[block].parent
+
+
+def _unconditional(blocks: tuple[Block, ...], block: int, branch: int) -> bool:
+    """Whether `block` always runs when `branch` does."""
+    while block != branch:
+        if blocks[block].form not in ("with", "try", "finally"):
+            return False
+        block = blocks[block].parent
+    return True
+
+
+def holding(record: FunctionRecord, seq: int, block: int) -> Iterator[tuple[Expr, bool]]:
+    """The tests that are known at a place, each with its outcome: conditions around it, earlier branches that
+    never fall out, and assertions."""
+    blocks = record.blocks
+    path = enclosing(blocks, block)
+    for number in path:
+        one = blocks[number]
+        if one.test is not None and one.form in ("if", "else", "loop"):
+            yield from _parts(one.test, one.form != "else")
+    around = set(path)
+    for number, one in enumerate(blocks):
+        if one.ends and one.parent in around and number not in around and one.test is not None and one.last <= seq:
+            if one.form == "if" and one.last < seq:
+                yield from _parts(one.test, False)
+            elif one.form == "else":
+                yield from _parts(one.test, True)
+
+
+def _parts(test: Expr, outcome: bool) -> Iterator[tuple[Expr, bool]]:
+    """The simple tests inside a compound one whose outcome follows."""
+    if test[0] == "unary" and test[1] == "not":
+        yield from _parts(test[2], not outcome)
+    elif test[0] == "bool" and (test[1] == "and") == outcome:
+        for part in test[2]:
+            yield from _parts(part, outcome)
+    else:
+        yield test, outcome

@@ -1,0 +1,403 @@
+"""What tensor operations give back, by the rows of `models/values.toml`: place, rank and dtype class of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Any
+
+from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, vote
+from nosync_lint.models import load
+
+Keywords = Mapping[str, Value]
+_INT, _STR = Value("int"), Value("str")
+_SIZES = Value("tuple", items=Value("int"))
+
+
+class Operations:
+    """The rows of the model file, ready to be asked."""
+
+    def __init__(self) -> None:
+        data = load("values")
+        self.types: dict[str, Any] = data["types"]
+        self.builtins: dict[str, str] = data["builtins"]
+        self.attributes: dict[str, str] = data["attributes"]
+        self.conventions: dict[str, list[str]] = data["conventions"]
+        modules = data["modules"]
+        self.accelerators = frozenset(modules["accelerators"])
+        self.hosts = frozenset(modules["hosts"])
+        self.dtypes = {f"{modules['tensors']}.{name}": kind for kind, names in data["dtypes"].items() for name in names}
+        self.functions: dict[str, dict[str, Any]] = {}
+        self.methods: dict[str, dict[str, Any]] = {}
+        for row in data["operation"]:
+            for name in row["names"]:
+                if row["form"] != "method":
+                    self.functions.update({f"{module}.{name}": row for module in modules["functions"]})
+                if row["form"] != "function":
+                    self.methods[name] = row
+        self.module_type = f"{modules['tensors']}.nn.Module"
+        self.device_type = f"{modules['tensors']}.device"
+        self._operators = modules["tensors"]
+
+    # -- places and dtypes --
+
+    def device(self, value: Value | None) -> str | None:
+        """The residency that a `device=` argument names. An unresolved one means the accelerator."""
+        if value is None or value.kind == "none":
+            return None
+        if value.kind in ("str", "device") and isinstance(value.ref, str):
+            name = value.ref.partition(":")[0]
+            if name in self.hosts:
+                return "host"
+            if name in self.accelerators:
+                return "device"
+            return "meta" if name == "meta" else "parametrised"
+        if value.kind == "int":
+            return "device"
+        return value.where or "parametrised"
+
+    def dtype(self, value: Value | None) -> str | None:
+        """The dtype class that a `dtype=` argument names, or None."""
+        if value is None:
+            return None
+        if value.kind == "extern" and isinstance(value.ref, str):
+            return self.dtypes.get(value.ref) or {"builtins.int": "int", "builtins.float": "float", "builtins.bool": "bool"}.get(value.ref)
+        if value.kind == "dtype":
+            return value.dtype
+        return None
+
+    def is_dtype(self, value: Value) -> bool:
+        return value.kind == "dtype" or (value.kind == "extern" and value.ref in self.dtypes)
+
+    @cache  # noqa: B019 - one instance lives as long as the run
+    def convention(self, name: str) -> str | None:
+        """The kind of host value that a name announces: "host", "numpy" or None."""
+        for kind, patterns in self.conventions.items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns):
+                return kind
+        return None
+
+    # -- results --
+
+    def function(self, dotted: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+        """The result of an external function, or None where no row knows it."""
+        if dotted == self.device_type:
+            return Value("device", where=self.device(args[0]) if args else None, ref=args[0].ref if args else None)
+        row = self.functions.get(dotted)
+        if row is None:
+            return None
+        operand = args[0] if args else kwargs.get("input", UNKNOWN)
+        return self._result(row, operand, args, kwargs)
+
+    def method(self, name: str, operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+        """The result of a method of a tensor, or None where no row knows it."""
+        row = self.methods.get(name)
+        return None if row is None else self._result(row, operand, [operand, *args], kwargs)
+
+    def knows(self, dotted: str) -> bool:
+        """Whether `function` has a row for an external function."""
+        return dotted in self.functions or dotted == self.device_type
+
+    def may_imply_tensor(self, name: str) -> bool:
+        """Whether `implies_tensor` can be true for some arguments."""
+        row = self.methods.get(name)
+        return row is not None and (bool(row.get("only")) or row.get("where") == "move")
+
+    def implies_tensor(self, name: str, args: Sequence[Value], kwargs: Keywords) -> bool:
+        """Whether only a tensor answers to this call: a method nothing else has, or `to` with a dtype."""
+        row = self.methods.get(name)
+        if row is None:
+            return False
+        return bool(row.get("only")) or (name == "to" and any(self.is_dtype(v) for v in [*args, *kwargs.values()]))
+
+    def attribute(self, name: str, operand: Value) -> Value | None:
+        """An attribute of a tensor."""
+        form = self.attributes.get(name)
+        if form is None:
+            return None
+        if form == "same":
+            return operand
+        if form == "sizes":
+            return _SIZES
+        if form == "device":
+            return Value("device", where=operand.where or "parametrised", trust=operand.trust)
+        if form == "dtype":
+            return Value("dtype", dtype=operand.dtype)
+        return Value(form)
+
+    def binary(self, op: str, left: Value, right: Value) -> Value:
+        """An arithmetic operator of which one side is a tensor, or of two plain values."""
+        tensors = [value for value in (left, right) if value.kind == "tensor"]
+        if not tensors:
+            return _plain(op, left, right)
+        where = _operand_where(tensors)
+        rank = _broadcast(left, right)
+        dtype = "float" if op == "/" else _promote([left, right])
+        if op == "@":
+            rank = None
+        trust = min(value.trust for value in tensors)
+        if len(tensors) == 1 and not (left.known and right.known):
+            trust = min(trust, 1)
+        return Value("tensor", where, rank, dtype, trust=trust, why=tensors[0].why)
+
+    def compare(self, left: Value, right: Value) -> Value:
+        """`==`, `<` and the like: a bool tensor where a tensor takes part."""
+        result = self.binary("+", left, right)
+        return result._replace(dtype="bool") if result.kind == "tensor" else Value("bool")
+
+    def _result(self, row: Mapping[str, Any], operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value:
+        result = row.get("result", "tensor")
+        simple = _SIMPLE.get(result)
+        if simple is not None:
+            return simple
+        if result == "sizes":
+            return _INT if len(args) > 1 or "dim" in kwargs else _SIZES
+        if result == "number":
+            return Value(operand.dtype or "number")
+        where, trust, why = self._where(row.get("where"), operand, args, kwargs)
+        dtype = self._dtype(row.get("dtype"), operand, args, kwargs)
+        rank = self._rank(row.get("rank"), row["form"], operand, args, kwargs)
+        tensor = Value("tensor", where, rank, dtype, trust=trust, why=why)
+        if result == "list":
+            return Value("list", items=tensor._replace(rank=operand.rank), trust=trust)
+        if result.startswith("tuple:"):
+            return Value("tuple", items=(tensor, tensor._replace(dtype=row.get("second", dtype))), trust=trust)
+        if result == "extremum":
+            if len([v for v in args if v.kind != "none"]) > 1 or "dim" in kwargs:
+                other = args[1] if len(args) > 1 else UNKNOWN
+                if other.kind == "tensor":
+                    return self.binary("+", operand, other)
+                return Value("tuple", items=(tensor, tensor._replace(dtype="int")), trust=trust)
+            return tensor._replace(rank=0)
+        if result == "counted":
+            extra = [n for n in ("return_inverse", "return_counts") if (kwargs.get(n) or _FALSE).ref]
+            ints = tensor._replace(dtype="int", rank=None)
+            if kwargs.get("dim", _NONE).kind != "none":
+                tensor = tensor._replace(rank=operand.rank)
+            return Value("tuple", items=(tensor, *[ints] * len(extra)), trust=trust) if extra else tensor
+        if result == "nonzero":
+            if (kwargs.get("as_tuple") or _FALSE).ref:
+                return Value("tuple", items=tensor._replace(rank=1), trust=trust)
+            return tensor
+        return tensor
+
+    def _where(self, form: Any, operand: Value, args: Sequence[Value], kwargs: Keywords) -> tuple[str | None, int, Any]:
+        given = kwargs.get("device")
+        if form in ("argument", "like") and given is not None and given.kind != "none":
+            where = self.device(given)
+            trust = 2 if given.known and (given.where or isinstance(given.ref, str)) else 1
+            return where, min(trust, 1) if where == "parametrised" else trust, None
+        if form == "argument":
+            pinned = kwargs.get("pin_memory")
+            return ("pinned" if pinned is not None and pinned.ref is True else "host"), 2, None
+        if form in ("host", "pinned", "device"):
+            return form, 2, None
+        if form == "move":
+            return self._move(operand, args[1:], kwargs)
+        tensors = [v for v in self._tensors(args, kwargs) if v.kind == "tensor"]
+        if not tensors:
+            return None, 1, operand.why
+        return _operand_where(tensors), min(v.trust for v in tensors), tensors[0].why
+
+    def _move(self, operand: Value, args: Sequence[Value], kwargs: Keywords) -> tuple[str | None, int, Any]:
+        """`t.to(...)`: a device, a dtype, another tensor, or several of them."""
+        given = kwargs.get("device") or kwargs.get("other")
+        for value in args:
+            if given is None and not self.is_dtype(value) and value.kind not in ("bool", "none"):
+                given = value
+                break
+        if given is None:
+            return operand.where, operand.trust, operand.why
+        if given.kind == "tensor":
+            return given.where, min(given.trust, operand.trust), given.why
+        if given.kind in ("unknown", "bottom") and "device" not in kwargs:
+            return operand.where if operand.where in ACCELERATED else None, min(operand.trust, 1), operand.why
+        where = self.device(given)
+        return where, 1 if where == "parametrised" else operand.trust, None
+
+    def _tensors(self, args: Sequence[Value], kwargs: Keywords) -> list[Value]:
+        found = []
+        for value in [*args, *kwargs.values()]:
+            if value.kind == "tensor":
+                found.append(value)
+            elif value.kind in ("list", "tuple") and value.items is not None:
+                inner = [value.items] if isinstance(value.items, Value) else list(value.items)
+                found.extend(v for v in inner if v.kind == "tensor")
+        return found
+
+    def _dtype(self, form: Any, operand: Value, args: Sequence[Value], kwargs: Keywords) -> str | None:
+        if form is None or form in ("bool", "int", "float"):
+            return form  # type: ignore[no-any-return]
+        if form == "same":
+            return operand.dtype
+        if form == "move":
+            candidates = [kwargs["dtype"]] if "dtype" in kwargs else list(args[1:])
+            for value in candidates:
+                if value.kind == "tensor":
+                    return value.dtype
+                if self.is_dtype(value):
+                    return self.dtype(value)
+                if value.kind in ("unknown", "bottom"):
+                    return None if "dtype" in kwargs else operand.dtype
+            return operand.dtype
+        if form == "result":
+            return _promote([v for v in args if v.kind in ("tensor", "int", "float", "bool")])
+        if form == "element":
+            return _element(operand).dtype
+        if form == "data":
+            return _data_dtype(operand)
+        default = form.partition(":")[2]
+        if "dtype" in kwargs and kwargs["dtype"].kind != "none":
+            return self.dtype(kwargs["dtype"])
+        if default == "same":
+            return operand.dtype
+        if default == "data":
+            return _data_dtype(operand)
+        if default == "fill":
+            return _data_dtype(args[1] if len(args) > 1 else kwargs.get("fill_value", UNKNOWN))
+        if default == "numbers":
+            kinds = {value.kind for value in args}
+            return "float" if "float" in kinds else "int" if kinds <= {"int"} else None
+        return default
+
+    def _rank(self, form: Any, shape: str, operand: Value, args: Sequence[Value], kwargs: Keywords) -> int | None:
+        if isinstance(form, int) or form is None:
+            return form
+        if form == "same":
+            return operand.rank
+        if form in ("shape", "shape-first"):
+            sizes = list(args[1:]) if shape == "method" else list(args)
+            first = form == "shape-first" or (bool(sizes) and sizes[0].kind in ("tuple", "list"))
+            return _shape_rank(sizes[:1] if first else sizes, kwargs)
+        if form == "sizes":
+            return _shape_rank(list(args[1:]), kwargs)
+        if form == "flatten":
+            return 1 if len(args) <= 1 and not kwargs else None
+        if form == "data":
+            return _data_rank(operand)
+        if form == "broadcast":
+            rank = operand.rank
+            for value in args[1:]:
+                rank = _broadcast(Value("tensor", rank=rank), value)
+            return rank
+        if form == "reduce":
+            dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
+            if dim is None or dim.kind == "none":
+                return 0
+            kept = kwargs.get("keepdim", args[2] if len(args) > 2 else _FALSE)
+            if operand.rank is None or dim.kind != "int":
+                return None
+            return operand.rank if kept.ref is True else operand.rank - 1
+        inner = _element(operand).rank
+        if form == "element":
+            return inner
+        if form == "element-plus-one":
+            return None if inner is None else inner + 1
+        step = {"plus-one": 1, "minus-one": -1}.get(form, 0)
+        return None if operand.rank is None or not step else operand.rank + step
+
+
+_FALSE, _NONE = Value("bool", ref=False), Value("none")
+_SIMPLE = {
+    "int": _INT, "float": Value("float"), "bool": Value("bool"), "str": _STR, "none": _NONE,
+    "numpy": Value("numpy"), "list-of-numbers": Value("list"),
+}  # fmt: skip
+
+
+def _element(value: Value) -> Value:
+    items = value.items
+    if isinstance(items, Value):
+        return items
+    return vote(items) if items else UNKNOWN
+
+
+def _operand_where(tensors: Sequence[Value]) -> str | None:
+    """Operands of one operation live together; a 0-dim host tensor may join device ones."""
+    places = [value.where for value in tensors if value.where is not None]
+    for place in places:
+        if place in ACCELERATED:
+            return place
+    return "host" if places and places[0] in HOST else places[0] if places else None
+
+
+def _broadcast(left: Value, right: Value) -> int | None:
+    ranks = []
+    for value in (left, right):
+        if value.kind == "tensor":
+            ranks.append(value.rank)
+        elif value.kind in ("int", "float", "bool", "number"):
+            ranks.append(0)
+        else:
+            ranks.append(None)
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if len(known) == 2 else None
+
+
+def _promote(values: Sequence[Value]) -> str | None:
+    """The dtype class of a mixed operation; a Python number only raises the class of a tensor."""
+    order = ("bool", "int", "float")
+    kinds = [value.dtype if value.kind == "tensor" else value.kind for value in values]
+    known = [kind for kind in kinds if kind in order]
+    if "float" in known:
+        return "float"
+    if len(known) < len(kinds) and not any(v.kind == "tensor" and v.dtype == "int" for v in values):
+        return None
+    return max(known, key=order.index) if known else None
+
+
+def _plain(op: str, left: Value, right: Value) -> Value:
+    if left.kind == "bottom" or right.kind == "bottom":
+        return Value("bottom")
+    numbers = ("bool", "int", "float", "number")
+    if left.kind in numbers and right.kind in numbers:
+        if op == "/" or "float" in (left.kind, right.kind):
+            return Value("float")
+        return Value("number" if "number" in (left.kind, right.kind) else "int")
+    for value in (left, right):
+        if value.kind in ("numpy", "str"):
+            return Value(value.kind)
+    for value in (left, right):
+        if value.kind in ("list", "tuple", "set", "dict"):
+            items = value.items if isinstance(value.items, Value) else vote(value.items) if value.items else None
+            return Value(value.kind, items=items)
+    return UNKNOWN
+
+
+def _data_dtype(value: Value) -> str | None:
+    if value.kind in ("bool", "int", "float"):
+        return value.kind
+    if value.kind in ("tensor", "numpy"):
+        return value.dtype
+    if value.kind in ("list", "tuple", "iter"):
+        return _data_dtype(_element(value))
+    return None
+
+
+def _data_rank(value: Value) -> int | None:
+    if value.kind in ("bool", "int", "float", "number"):
+        return 0
+    if value.kind in ("tensor", "numpy"):
+        return value.rank
+    if value.kind in ("list", "tuple", "iter"):
+        inner = _element(value)
+        if inner.kind == "tensor":
+            return None
+        deeper = _data_rank(inner)
+        if deeper is None:
+            return None
+        return deeper + 1
+    return None
+
+
+def _shape_rank(sizes: list[Value], kwargs: Keywords) -> int | None:
+    if not sizes and "size" in kwargs:
+        sizes = [kwargs["size"]]
+    if len(sizes) == 1 and sizes[0].kind in ("tuple", "list"):
+        items = sizes[0].items
+        return len(items) if isinstance(items, tuple) and not isinstance(items, Value) else None
+    if sizes and all(value.kind in ("int", "number") for value in sizes):
+        return len(sizes)
+    if len(sizes) > 1:
+        return len(sizes)
+    return None

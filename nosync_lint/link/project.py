@@ -1,0 +1,364 @@
+"""The linked project: modules under their names, functions and classes, and what a name in them stands for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from nosync_lint.index.records import AttributeWrite, CallSite, ClassRecord, Expr, FunctionRecord, ModuleIndex
+from nosync_lint.link.values import UNKNOWN, Value
+from nosync_lint.source import SourceFile
+
+SOURCE_FOLDERS = frozenset({"src", "python", "lib"})
+
+
+class Module:
+    """One Python file. `name` is its dotted import name."""
+
+    __slots__ = ("file", "functions", "index", "is_package", "name", "number")
+
+    def __init__(self, number: int, name: str, file: SourceFile, index: ModuleIndex) -> None:
+        self.number, self.name, self.file, self.index = number, name, file, index
+        self.is_package = file.path.name == "__init__.py"
+        self.functions: list[Function] = []
+
+
+class Function:
+    """One function record of the project, under a project-wide number."""
+
+    __slots__ = ("cls", "module", "number", "parent", "record")
+
+    def __init__(self, number: int, module: Module, record: FunctionRecord) -> None:
+        self.number, self.module, self.record = number, module, record
+        self.cls: Class | None = None
+        self.parent: Function | None = None
+
+    @property
+    def name(self) -> str:
+        """The qualified name a person would use: `package.module.Class.method`."""
+        return f"{self.module.name}.{self.record.qualname}" if self.record.qualname else self.module.name
+
+    @property
+    def binds(self) -> str:
+        """What the first parameter is bound to: "self", "class" or "" for plain functions and static methods."""
+        if self.cls is None or self.record.form != "function":
+            return ""
+        for decorator in self.record.decorators:
+            if decorator == ("name", "staticmethod"):
+                return ""
+            if decorator == ("name", "classmethod"):
+                return "class"
+        return "class" if self.record.name in ("__new__", "__init_subclass__", "__class_getitem__") else "self"
+
+
+class Class:
+    """One class of the project. `bases` and `mro` are filled when the project is linked."""
+
+    __slots__ = ("bases", "children", "externs", "methods", "module", "mro", "number", "record")
+
+    def __init__(self, number: int, module: Module, record: ClassRecord) -> None:
+        self.number, self.module, self.record = number, module, record
+        self.methods: dict[str, Function] = {}
+        self.bases: tuple[Class, ...] = ()
+        self.externs: frozenset[str] = frozenset()
+        self.children: list[Class] = []
+        self.mro: tuple[Class, ...] = (self,)
+
+    @property
+    def name(self) -> str:
+        return f"{self.module.name}.{self.record.qualname}"
+
+    def method(self, name: str) -> Function | None:
+        """The method that a call on an instance of exactly this class would run."""
+        for cls in self.mro:
+            found = cls.methods.get(name)
+            if found is not None:
+                return found
+        return None
+
+    def descendants(self) -> Iterator[Class]:
+        """Every subclass, each once, nearest first."""
+        seen = {self.number}
+        pending = list(self.children)
+        while pending:
+            cls = pending.pop(0)
+            if cls.number not in seen:
+                seen.add(cls.number)
+                yield cls
+                pending.extend(cls.children)
+
+    def is_abstract(self) -> bool:
+        """Whether some method is declared abstract and never given a body down to this class."""
+        names = {name for cls in self.mro for name, found in cls.methods.items() if "abstract" in found.record.flags}
+        return any("abstract" in found.record.flags for name in names if (found := self.method(name)))
+
+
+class Project:
+    """All modules, functions and classes, and the tables that later questions scan."""
+
+    def __init__(self, files: Sequence[tuple[SourceFile, ModuleIndex]]) -> None:
+        self.modules: list[Module] = []
+        self.functions: list[Function] = []
+        self.classes: list[Class] = []
+        self.by_name: dict[str, Module] = {}
+        self._by_folder: dict[tuple[str, str], Module] = {}
+        self._by_tail: dict[str, list[Module]] = defaultdict(list)
+        self._symbols: dict[tuple[int, str], Value | None] = {}
+        packages = {file.path.parent for file, _ in files if file.path.name == "__init__.py"}
+        for file, index in files:
+            self._add(file, index, packages)
+        self._link_classes()
+        self.calls_by_name: dict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
+        self.writes_by_attribute: dict[str, list[tuple[Function, AttributeWrite]]] = defaultdict(list)
+        self.methods_by_name: dict[str, list[Function]] = defaultdict(list)
+        self.aliases: dict[str, set[str]] = defaultdict(set)
+        self._tabulate()
+
+    # -- modules --
+
+    def _add(self, file: SourceFile, index: ModuleIndex, packages: set[object]) -> None:
+        name = _module_name(file, packages)
+        module = Module(len(self.modules), name, file, index)
+        self.modules.append(module)
+        self.by_name.setdefault(name, module)
+        self._by_folder[str(file.path.parent), file.path.stem] = module
+        if module.is_package:
+            self._by_folder.setdefault((str(file.path.parent.parent), file.path.parent.name), module)
+        self._by_tail[name.rpartition(".")[2]].append(module)
+        classes = [Class(len(self.classes) + n, module, record) for n, record in enumerate(index.classes)]
+        self.classes += classes
+        for record in index.functions:
+            function = Function(len(self.functions), module, record)
+            self.functions.append(function)
+            module.functions.append(function)
+            if record.owner >= 0:
+                function.cls = classes[record.owner]
+        for function in module.functions:
+            if function.record.parent >= 0:
+                function.parent = module.functions[function.record.parent]
+        for cls in classes:
+            cls.methods = {name: module.functions[numbers[-1]] for name, numbers in cls.record.methods.items()}
+
+    def find_module(self, dotted: str, importer: Module | None = None) -> Module | None:
+        """The module of the project that an absolute import names; a unique tail match serves odd layouts."""
+        found = self.by_name.get(dotted)
+        if found is not None or importer is None:
+            return found
+        head, _, rest = dotted.partition(".")
+        beside = self._by_folder.get((str(importer.file.path.parent), head))
+        if beside is not None:
+            return beside if not rest else self.by_name.get(f"{beside.name}.{rest}")
+        tail = dotted.rpartition(".")[2]
+        ending = [m for m in self._by_tail.get(tail, ()) if m.name.endswith("." + dotted)] if rest else []
+        return ending[0] if len(ending) == 1 else None
+
+    def resolve_import(self, module: Module, target: str, name: str | None, level: int) -> Value:
+        """What `from target import name` (or `import target` without a name) binds in `module`."""
+        if level:
+            package = module.name.split(".")
+            if not module.is_package:
+                package = package[:-1]
+            kept = package[: len(package) - (level - 1)]
+            target = ".".join([*kept, target] if target else kept)
+        if name is None:
+            return Value("module", ref=target)
+        found = self.find_module(target, module)
+        if found is None:
+            inner = self.find_module(f"{target}.{name}", module)
+            return Value("module", ref=inner.name) if inner else Value("extern", ref=f"{target}.{name}")
+        value = self.symbol(found, name)
+        if value is not None:
+            return value
+        inner = self.find_module(f"{found.name}.{name}", module)
+        return Value("module", ref=inner.name) if inner else UNKNOWN
+
+    def member(self, dotted: str, name: str, importer: Module) -> Value:
+        """An attribute of a module that is known by its dotted name, of the project or external."""
+        found = self.find_module(dotted, importer)
+        if found is None:
+            inner = self.find_module(f"{dotted}.{name}", importer)
+            return Value("module", ref=inner.name) if inner else Value("extern", ref=f"{dotted}.{name}")
+        value = self.symbol(found, name)
+        if value is not None:
+            return value
+        inner = self.find_module(f"{found.name}.{name}", importer)
+        return Value("module", ref=inner.name) if inner else Value("unknown", ref=(found.number, name), trust=0)
+
+    def symbol(self, module: Module, name: str) -> Value | None:
+        """What a module-level name stands for where that is a function, a class, a module or an import.
+
+        None where the name is not bound there; unknown with `ref` (module number, name) where it is bound to a
+        value, which is for inference to find.
+        """
+        key = (module.number, name)
+        if key not in self._symbols:
+            self._symbols[key] = None  # an import cycle resolves to nothing
+            self._symbols[key] = self._find_symbol(module, name)
+        return self._symbols[key]
+
+    def _find_symbol(self, module: Module, name: str) -> Value | None:
+        found: Value | None = None
+        for definition in module.index.functions[0].definitions.get(name, ()):
+            value = self.static(module, definition.value) or Value("unknown", ref=key_of(module, name), trust=0)
+            if found is None or not found.known or (found.kind in ("extern", "module") and value.kind in ("function", "class")):
+                found = value
+            elif found.kind == value.kind and found.kind in ("function", "class") and found != value:
+                found = found._replace(ref=tuple(sorted({*found.ref, *value.ref}, key=repr)), trust=1)
+        if found is None:
+            for target, level in module.index.star_imports:
+                source = self.resolve_import(module, target, None, level)
+                star = self.find_module(source.ref, module)
+                if star is not None and star is not module:
+                    found = self.symbol(star, name)
+                    if found is not None:
+                        return found
+        return found
+
+    def static(self, module: Module, value: Expr) -> Value | None:
+        """The entity that a definition binds without evaluating anything, or None."""
+        form = value[0]
+        if form == "func":
+            return Value("function", ref=(module.functions[value[1]].number,))
+        if form == "class":
+            body = module.functions[module.index.classes[value[1]].body]
+            return Value("class", ref=(body.cls.number,)) if body.cls else None
+        if form == "import":
+            return self.resolve_import(module, value[1], value[2], value[3])
+        if form == "name" and value[1] in module.index.functions[0].definitions:
+            alias = self.symbol(module, value[1])
+            return alias if alias is not None and alias.known else None
+        return None
+
+    # -- classes --
+
+    def _link_classes(self) -> None:
+        for cls in self.classes:
+            bases: list[Class] = []
+            externs: set[str] = set()
+            for base in cls.record.bases:
+                value = self.static_path(cls.module, base, cls.record.scope)
+                if value is None:
+                    continue
+                if value.kind == "class":
+                    bases.extend(self.classes[number] for number in value.ref if number != cls.number)
+                elif value.kind == "extern":
+                    externs.add(value.ref)
+            cls.bases, cls.externs = tuple(bases), frozenset(externs)
+            for parent in bases:
+                parent.children.append(cls)
+        for cls in self.classes:
+            cls.mro = _mro(cls)
+        inherited = {cls.number: frozenset().union(*(one.externs for one in cls.mro)) for cls in self.classes}
+        for cls in self.classes:
+            cls.externs = inherited[cls.number]
+
+    def static_path(self, module: Module, path: Expr, scope: int = 0) -> Value | None:
+        """The entity that a dotted name stands for, seen from a function record of `module`."""
+        form = path[0]
+        if form == "name":
+            while scope > 0:
+                record = module.index.functions[scope]
+                for definition in record.definitions.get(path[1], ()):
+                    return self.static(module, definition.value)
+                scope = record.parent
+            return self.symbol(module, path[1])
+        if form == "attr":
+            base = self.static_path(module, path[1], scope)
+            if base is not None and base.kind == "module":
+                return self.member(base.ref, path[2], module)
+            if base is not None and base.kind == "extern":
+                return Value("extern", ref=f"{base.ref}.{path[2]}")
+            if base is not None and base.kind == "class":
+                for number in base.ref:
+                    for inner in self.classes:
+                        if inner.name == f"{self.classes[number].name}.{path[2]}":
+                            return Value("class", ref=(inner.number,))
+            return None
+        if form == "sub":  # Generic[T]
+            return self.static_path(module, path[1], scope)
+        return None
+
+    # -- tables --
+
+    def _tabulate(self) -> None:
+        for function in self.functions:
+            record = function.record
+            for site in record.calls:
+                name = called_name(site.call)
+                if name is not None:
+                    self.calls_by_name[name].append((function, site))
+            for write in record.attributes:
+                self.writes_by_attribute[write.name].append((function, write))
+            if function.cls is not None and record.form == "function":
+                self.methods_by_name[record.name].append(function)
+            for name, definitions in record.definitions.items():
+                for definition in definitions:
+                    value = definition.value
+                    if value[0] == "import" and value[2] is not None and value[2] != name:
+                        self.aliases[value[2]].add(name)
+                    elif value[0] in ("name", "attr") and value[-1] != name and record.form in ("module", "class"):
+                        self.aliases[value[-1]].add(name)
+
+
+def key_of(module: Module, name: str) -> tuple[int, str]:
+    return (module.number, name)
+
+
+def called_name(call: Expr) -> str | None:
+    """The last name of what is called: `g` in `a.f.g(x)`."""
+    func = call[1]
+    return func[-1] if func[0] in ("name", "attr") else None
+
+
+def _module_name(file: SourceFile, packages: set[object]) -> str:
+    folder = file.path.parent
+    top = None
+    for ancestor in (folder, *folder.parents):
+        if ancestor in packages:
+            top = ancestor  # folders without __init__.py in between are namespace packages
+    if top is not None:
+        parts = list(file.path.relative_to(top.parent).with_suffix("").parts)
+    else:
+        parts = list(PurePosixPath(file.name).with_suffix("").parts)
+        parts = [part for part in parts if part not in ("..", "/", ".")]
+        while len(parts) > 1 and parts[0] in SOURCE_FOLDERS:
+            parts = parts[1:]
+    if parts[-1] == "__init__":
+        parts = parts[:-1] or ["__init__"]
+    return ".".join(parts)
+
+
+def _mro(cls: Class) -> tuple[Class, ...]:
+    """The method resolution order; depth first without repeats where C3 finds none or inheritance is cyclic."""
+    order: list[Class] = []
+    seen: set[int] = set()
+
+    def visit(one: Class, above: frozenset[int]) -> list[Class]:
+        if one.number in above:
+            return []
+        tails = [visit(base, above | {one.number}) for base in one.bases]
+        return [one, *_merge([*tails, list(one.bases)])]
+
+    for one in visit(cls, frozenset()):
+        if one.number not in seen:
+            seen.add(one.number)
+            order.append(one)
+    return tuple(order)
+
+
+def _merge(rows: list[list[Class]]) -> list[Class]:
+    merged: list[Class] = []
+    rows = [list(row) for row in rows if row]
+    while rows:
+        for row in rows:
+            head = row[0]
+            if not any(head in other[1:] for other in rows):
+                break
+        else:
+            head = rows[0][0]
+        merged.append(head)
+        rows = [kept for kept in ([c for c in row if c is not head] for row in rows) if kept]
+    return merged
+
+

@@ -1,0 +1,169 @@
+"""What a value is: its kind, and for a tensor where it lives, its rank and its dtype class.
+
+Values are small immutable tuples, so that they can be compared between rounds. Two joins exist: `vote` is the
+policy for writers and callers that may disagree, with the confidence of the outcome as part of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from nosync_lint.finding import Confidence
+
+HOST = frozenset({"host", "pinned"})
+ACCELERATED = frozenset({"device", "parametrised"})
+NUMBERS = frozenset({"int", "float", "bool", "number"})
+MAX_CLASSES = 12
+"""A receiver that may be of more classes than this is of no known class."""
+
+
+class Origin(NamedTuple):
+    """Where a fact comes from: module number, row, and what stands there."""
+
+    module: int
+    row: int
+    note: str
+
+
+class Value(NamedTuple):
+    """`kind`: tensor, numpy, int, float, bool, number, str, none, list, tuple, dict, set, iter, object, class,
+    function, method, module, extern, unknown, or bottom (not known yet).
+
+    `where` (tensors and devices): device, parametrised, host, pinned, meta, or None. `dtype`: bool, int, float.
+    `ref`: the class numbers or external names of an object or class, the function numbers of a function, the
+    dotted name of a module or external symbol, the value of a constant. `items`: the element of a container, or
+    the elements of a tuple. `trust`: 2 certain, 1 likely, 0 possible. `exact`: the class is the constructed one
+    and no subclass.
+    """
+
+    kind: str
+    where: str | None = None
+    rank: int | None = None
+    dtype: str | None = None
+    ref: Any = None
+    items: Any = None
+    trust: int = 2
+    exact: bool = False
+    why: Origin | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.kind not in ("unknown", "bottom")
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind == "tensor"
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether this is a tensor that lives on the device, or arrives on a device given as a parameter."""
+        return self.kind == "tensor" and self.where in ACCELERATED
+
+    @property
+    def confidence(self) -> Confidence:
+        return (Confidence.POSSIBLE, Confidence.LIKELY, Confidence.CERTAIN)[self.trust]
+
+    def weaker(self, trust: int) -> Value:
+        return self if self.trust <= trust else self._replace(trust=trust)
+
+
+BOTTOM = Value("bottom")
+UNKNOWN = Value("unknown", trust=0)
+NONE = Value("none")
+
+
+def vote(values: Iterable[Value]) -> Value:
+    """The value that several writers, callers or branches agree on.
+
+    Unresolved voters and None are dropped, and dropping an unresolved one costs certainty. Disagreement about
+    the kind is decided by the majority, and is at most possible when there is none. Confidence comes from the best
+    of the winners: were it the worst, a doubt that passes once through a cycle of calls would stay in it.
+    """
+    voters = [value for value in values if value.kind != "bottom"]
+    if not voters:
+        return BOTTOM
+    first = voters[0]
+    if all(value == first for value in voters):
+        return first
+    resolved = [value for value in voters if value.kind not in ("unknown", "none")]
+    if not resolved:
+        return NONE if all(value.kind == "none" for value in voters) else UNKNOWN
+    trust = 1 if any(value.kind == "unknown" for value in voters) else 2
+    kinds = Counter("number" if value.kind in NUMBERS else value.kind for value in resolved)
+    (kind, count), *others = kinds.most_common()
+    if others:
+        if others[0][1] == count:
+            kind = min(name for name, times in kinds.items() if times == count)
+        trust = min(trust, 1 if count > sum(times for _, times in others) else 0)
+    winners = [v for v in resolved if v.kind == kind or (kind == "number" and v.kind in NUMBERS)]
+    joined = winners[0]
+    for value in winners[1:]:
+        joined = _join(joined, value)
+    if joined.kind == "tensor":
+        where, agreed = _vote_where(winners)
+        joined = joined._replace(where=where)
+        trust = min(trust, agreed)
+    return joined.weaker(trust)
+
+
+def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
+    """Where the tensor lives by majority, and how far that can be trusted.
+
+    Operands of one operation live together, so one voter on the device speaks for those that are not known; one
+    on the host does not, since host tensors are what defaults and fallbacks make.
+    """
+    places = Counter(value.where for value in winners if value.where is not None)
+    if not places:
+        return None, 2
+    complete = sum(places.values()) == len(winners)
+    near = sum(places[name] for name in ACCELERATED)
+    far = sum(places[name] for name in HOST)
+    if near and far:
+        if near == far:
+            return None, 0
+        return ("parametrised" if near > far else "host"), 0 if min(near, far) * 3 > max(near, far) else 1
+    if near:
+        return ("parametrised" if "parametrised" in places else "device"), 2 if complete else 1
+    if not complete:
+        return None, 2
+    if far:
+        return ("host" if "host" in places else "pinned"), 2
+    return "meta", 2
+
+
+def _join(a: Value, b: Value) -> Value:
+    """Two values of one kind. What they disagree on becomes unknown."""
+    why = a.why if b.why is None else b.why if a.why is None else min(a.why, b.why)
+    trust = max(a.trust, b.trust)  # one good witness; what the others lack is a cap in `vote`
+    kind = a.kind if a.kind == b.kind else "number"
+    if kind in ("object", "class", "function", "method"):
+        ref = tuple(sorted({*a.ref, *b.ref}, key=repr))
+        if len(ref) > MAX_CLASSES:
+            return UNKNOWN
+        return Value(kind, ref=ref, items=a.items, trust=trust, exact=a.exact and b.exact, why=why)
+    if kind in ("extern", "module") and a.ref != b.ref:
+        return UNKNOWN
+    return Value(
+        kind,
+        a.where if a.where == b.where else None,
+        a.rank if a.rank == b.rank else None,
+        a.dtype if a.dtype == b.dtype or b.dtype is None else b.dtype if a.dtype is None else None,
+        a.ref if a.ref == b.ref else None,
+        _join_items(a.items, b.items),
+        trust,
+        why=why,
+    )
+
+
+def _join_items(a: Any, b: Any) -> Any:
+    if a == b or b is None:
+        return a
+    if a is None:
+        return b
+    if isinstance(a, Value) and isinstance(b, Value):
+        return vote([a, b])
+    if isinstance(a, Value) or isinstance(b, Value) or len(a) != len(b):
+        return None
+    return tuple(vote([x, y]) for x, y in zip(a, b, strict=True))

@@ -1,0 +1,70 @@
+"""Expressions and values in words, for messages."""
+
+from __future__ import annotations
+
+from nosync_lint.index.records import Expr
+from nosync_lint.link.values import Value
+
+MAX_LENGTH = 60
+
+
+def wording(expr: Expr) -> str:
+    """An expression as source text, shortened where it is long."""
+    text = _text(expr)
+    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 3] + "..."
+
+
+def _text(expr: Expr) -> str:
+    form = expr[0]
+    if form == "name":
+        return str(expr[1]).partition("~")[0]
+    if form == "attr":
+        return f"{_text(expr[1])}.{expr[2]}"
+    if form == "const":
+        return repr(expr[1])
+    if form == "call":
+        given = [_text(arg) for arg in expr[2]] + [f"{name}={_text(value)}" if name else f"**{_text(value)}" for name, value in expr[3]]
+        return f"{_text(expr[1])}({', '.join(given)})"
+    if form == "sub":
+        return f"{_text(expr[1])}[{_index(expr[2])}]"
+    if form == "slice":
+        low, high, step = ("" if part == ("const", None) else _text(part) for part in expr[1:4])
+        return f"{low}:{high}" + (f":{step}" if step else "")
+    if form in ("tuple", "list"):
+        inner = ", ".join(_text(part) for part in expr[1])
+        return f"({inner})" if form == "tuple" else f"[{inner}]"
+    if form == "bin":
+        return f"{_text(expr[2])} {expr[1]} {_text(expr[3])}"
+    if form == "unary":
+        return f"{expr[1]}{' ' if expr[1] == 'not' else ''}{_text(expr[2])}"
+    if form == "ellipsis":
+        return "..."
+    if form == "star":
+        return f"*{_text(expr[1])}"
+    return "..."
+
+
+def _index(expr: Expr) -> str:
+    return ", ".join(_text(part) for part in expr[1]) if expr[0] == "tuple" else _text(expr)
+
+
+def describe(value: Value) -> str:
+    """A tensor in words: "1-dim int tensor on the device"."""
+    rank = "" if value.rank is None else f"{value.rank}-dim "
+    dtype = "" if value.dtype is None else f"{value.dtype} "
+    where = {
+        "device": " on the device",
+        "parametrised": " on a device that is given as parameter",
+        "host": " on the host",
+        "pinned": " in pinned host memory",
+        "meta": " on meta",
+        None: "",
+    }[value.where]
+    return f"{rank}{dtype}tensor{where}"
+
+
+def releases(names: tuple[str, ...], all_names: tuple[str, ...]) -> str:
+    """Target releases in words: "in every targeted torch", "in torch 2.13", "in torch 2.9 to 2.14"."""
+    if names == all_names and len(all_names) > 1:
+        return "in every targeted torch"
+    return f"in torch {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else "")

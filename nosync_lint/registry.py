@@ -1,0 +1,61 @@
+"""The rules there are: those in the installed `nosync_lint.rules` package and those of other distributions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+
+from nosync_lint.rule import Rule
+
+PACKAGE = "nosync_lint.rules"
+ENTRY_POINTS = "nosync_lint.rules"
+DOCS = "https://nosync-lint.readthedocs.io/rules"
+
+
+class RulesMissing(Exception):
+    """The rules package cannot be imported: nosync-lint runs from a bare checkout."""
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """One instance of every rule, by code. Raises `RulesMissing` in a checkout that is not installed."""
+    try:
+        package = importlib.import_module(PACKAGE)
+    except ModuleNotFoundError as error:
+        raise RulesMissing(
+            "the rules are not importable: this is a bare checkout; run `pip install -e .` in it first"
+        ) from error
+    found: list[Rule] = []
+    for info in pkgutil.iter_modules(package.__path__, PACKAGE + "."):
+        module = importlib.import_module(info.name)
+        found += [
+            cls()
+            for _, cls in inspect.getmembers(module, inspect.isclass)
+            if issubclass(cls, Rule) and cls.__module__ == module.__name__ and not inspect.isabstract(cls)
+        ]
+    for entry in entry_points(group=ENTRY_POINTS):
+        loaded = entry.load()
+        found += [cls() for cls in (loaded if isinstance(loaded, list | tuple) else [loaded])]
+    return tuple(sorted(found, key=lambda rule: rule.code))
+
+
+def find(name: str) -> Rule | None:
+    """The rule with this code or slug."""
+    return next((rule for rule in rules() if name.upper() == rule.code or name.lower() == rule.slug()), None)
+
+
+def summary(rule: Rule) -> str:
+    """The defect in one sentence: the first line of the rule's module."""
+    return documentation(rule).partition("\n")[0]
+
+
+def documentation(rule: Rule) -> str:
+    """The docstring of the rule's module."""
+    return inspect.cleandoc(importlib.import_module(type(rule).__module__).__doc__ or "")
+
+
+def url(rule: Rule) -> str:
+    return f"{DOCS}/{rule.slug()}"

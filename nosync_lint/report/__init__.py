@@ -1,0 +1,46 @@
+"""The result of a run, and the formats it is written in: one module per format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nosync_lint.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Findings that were made and are not shown: by heat, by confidence, and suppressed in the source."""
+
+    warm: int = 0
+    cold: int = 0
+    unreached: int = 0
+    possible: int = 0
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a format needs. `sources` maps the file names of shown findings and hops to their lines.
+
+    `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
+    `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
+    """
+
+    findings: tuple[Finding, ...]
+    hidden: Hidden = Hidden()
+    files_reported: int = 0
+    files_linked: int = 0
+    calls_resolved: int = 0
+    calls_unresolved: int = 0
+    target_torch: tuple[str, ...] = ()
+    seconds: float = 0.0
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 clean, 1 findings at warning or above, 2 when something failed."""
+        if self.failures:
+            return 2
+        return 1 if any(finding.severity.fails for finding in self.findings) else 0

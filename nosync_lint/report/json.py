@@ -1,0 +1,77 @@
+"""JSON for programs. The schema has a version, names follow ruff's where ruff has the field, and nothing in it varies
+between two runs over the same input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TextIO
+
+from nosync_lint.finding import Finding, Hop
+from nosync_lint.report import Report
+
+SCHEMA_VERSION = 1
+DISTRIBUTION = "nosync-lint"
+
+
+def write_json(report: Report, out: TextIO) -> None:
+    """Write a report as one JSON object. It is pure ASCII: every output can encode it, file names included."""
+    json.dump(as_json(report), out, indent=2)
+    out.write("\n")
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as JSON's own types."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": DISTRIBUTION, "version": _version()},
+        "findings": [_finding(finding) for finding in report.findings],
+        "summary": {
+            "shown": len(report.findings),
+            "hidden": asdict(report.hidden),
+            "files_reported": report.files_reported,
+            "files_linked": report.files_linked,
+            "calls_resolved": report.calls_resolved,
+            "calls_unresolved": report.calls_unresolved,
+            "target_torch": list(report.target_torch),
+            "failures": list(report.failures),
+            "notes": list(report.notes),
+        },
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    span = finding.span
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "message": finding.message,
+        "filename": finding.filename,
+        "location": {"row": span.row, "column": span.column},
+        "end_location": {"row": span.end_row, "column": span.end_column},
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "heat": finding.heat.value if finding.heat else None,
+        "group": finding.group,
+        "fingerprint": finding.fingerprint,
+        "root": finding.root,
+        "flow": _hops(finding.flow),
+        "evidence": _hops(finding.evidence),
+        "related": _hops(finding.related),
+        "cure": finding.cure,
+        "fix": None,
+        "url": finding.url or None,
+    }
+
+
+def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
+    return [{"filename": hop.filename, "row": hop.row, "note": hop.note} for hop in hops]
+
+
+def _version() -> str | None:
+    """The installed version; None in a checkout that is not installed."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return None

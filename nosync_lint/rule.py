@@ -1,0 +1,100 @@
+"""What a rule is: a defect with a name, and one question asked of the program."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from nosync_lint.finding import Confidence, Hop, Severity
+from nosync_lint.source import Span
+
+if TYPE_CHECKING:
+    from libcst.matchers import BaseMatcherNode
+
+    from nosync_lint.link.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a rule says of one site. `judge` turns it into a `Finding` with heat, chain and fingerprint.
+
+    `filename` and `span` default to those of the site. `sink` names what several judgements share (for
+    example the de-duplication that a lost override leads to): equal sinks give findings one `group`.
+    """
+
+    message: str
+    cure: str
+    confidence: Confidence
+    filename: str | None = None
+    span: Span | None = None
+    flow: tuple[Hop, ...] = ()
+    evidence: tuple[Hop, ...] = ()
+    related: tuple[Hop, ...] = ()
+    sink: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A file that could not be used: kind of site "bad-file"."""
+
+    filename: str
+    reason: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """A suppression comment, once everything else is judged: kind of site "suppression".
+
+    `unknown` are names in it that no rule has.
+    """
+
+    filename: str
+    span: Span
+    form: str
+    names: tuple[str, ...]
+    unknown: tuple[str, ...]
+    reason: str
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredName:
+    """A name or path in the configuration: kind of site "configured-name"."""
+
+    filename: str
+    span: Span
+    kind: str
+    name: str
+    cure: str
+    exists: bool
+
+
+class Rule(ABC):
+    """One defect. The class name in kebab-case is the slug, the first line of the module docstring its summary.
+
+    `sites` names the kinds of site the rule is asked about. `heated` says whether the defect is about lines
+    that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence).
+    """
+
+    code: ClassVar[str]
+    since: ClassVar[str]
+    severity: ClassVar[Severity]
+    sites: ClassVar[tuple[str, ...]]
+    heated: ClassVar[bool] = True
+
+    @classmethod
+    def slug(cls) -> str:
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    @staticmethod
+    def shape() -> BaseMatcherNode | None:
+        """The libcst shape that a flagged statement must contain; None where the site is no Python statement."""
+        return None
+
+    @abstractmethod
+    def judge(self, site: object, program: Program) -> Iterator[Judgement]:
+        """Yield what is wrong at `site`. Asks the program; never walks syntax."""

@@ -1,0 +1,127 @@
+"""Which torch releases a project may run on: from the flag, the configuration, or the project's own requirement."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from nosync_lint.config import ConfigError
+
+PACKAGE = "torch"
+_PATCHES = 10
+
+
+def target_releases(given: str, root: Path, releases: Sequence[str]) -> tuple[str, ...]:
+    """The releases (`X.Y`) of the model that `given` (a release or a specifier) or the project's requirement admits.
+
+    Without either, or where a requirement admits no known release, all of them. Raises `ConfigError` for a `given`
+    that cannot be read or admits nothing known.
+    """
+    if given:
+        return _given(given, releases)
+    for text in _requirements(root):
+        admitted = _admitted(text, releases)
+        if admitted:
+            return admitted
+    return tuple(releases)
+
+
+def _given(given: str, releases: Sequence[str]) -> tuple[str, ...]:
+    if re.fullmatch(r"\d+\.\d+(\.\d+)*", given):
+        release = ".".join(given.split(".")[:2])
+        if release in releases:
+            return (release,)
+        newest, oldest = releases[-1], releases[0]
+        if _key(release) > _key(newest):
+            return (newest,)  # nothing is known of it yet: judged as the newest release that is known
+        raise ConfigError(f"target torch {given} is older than the oldest release the model knows ({oldest})")
+    admitted = _admitted(given, releases)
+    if not admitted:
+        raise ConfigError(f"target torch `{given}` is no release or range of {releases[0]} to {releases[-1]}")
+    return admitted
+
+
+def _key(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def _admitted(text: str, releases: Sequence[str]) -> tuple[str, ...]:
+    try:
+        specifier = SpecifierSet(text, prereleases=True)
+    except InvalidSpecifier:
+        return ()
+    if not text:
+        return ()
+    return tuple(one for one in releases if any(specifier.contains(f"{one}.{patch}") for patch in range(_PATCHES)))
+
+
+def _requirements(root: Path) -> Iterator[str]:
+    """The specifiers for torch that the project states, nearest statement first."""
+    for folder in (root, *list(root.parents)[:3]):
+        for lines in (_pyproject(folder), _setup_cfg(folder), _requirement_files(folder), _metadata(folder, root.name)):
+            for line in lines:
+                specifier = _specifier(line)
+                if specifier:
+                    yield specifier
+        if (folder / ".git").exists():
+            return
+
+
+def _specifier(line: str) -> str:
+    try:
+        requirement = Requirement(line.partition("#")[0].strip())
+    except InvalidRequirement:
+        return ""
+    return str(requirement.specifier) if requirement.name.lower() == PACKAGE else ""
+
+
+def _pyproject(folder: Path) -> list[str]:
+    try:
+        data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return []
+    project = data.get("project", {})
+    listed = list(project.get("dependencies", []))
+    for extra in project.get("optional-dependencies", {}).values():
+        listed += extra
+    return [line for line in listed if isinstance(line, str)]
+
+
+def _setup_cfg(folder: Path) -> list[str]:
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read(folder / "setup.cfg", encoding="utf-8")
+        return parser.get("options", "install_requires", fallback="").splitlines()
+    except (configparser.Error, UnicodeDecodeError):
+        return []
+
+
+def _requirement_files(folder: Path) -> list[str]:
+    lines: list[str] = []
+    for path in sorted([*folder.glob("requirements*.txt"), *folder.glob("requirements/*.txt")]):
+        try:
+            lines += path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+    return lines
+
+
+def _metadata(folder: Path, package: str) -> list[str]:
+    """`Requires-Dist` lines of the distribution that a package folder was unpacked from."""
+    lines: list[str] = []
+    for path in sorted(folder.glob("*.dist-info/METADATA")):
+        if path.parent.name.partition("-")[0].lower().replace("_", "-") != package.lower().replace("_", "-"):
+            continue
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        head = text.partition("\n\n")[0]
+        lines += [line.partition(":")[2].strip() for line in head.splitlines() if line.startswith("Requires-Dist:")]
+    return lines

@@ -1,0 +1,124 @@
+"""What the JSON report holds."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from nosync_lint.finding import Confidence, Finding, Heat, Hop, Severity
+from nosync_lint.report import Hidden, Report
+from nosync_lint.report import json as report_json
+from nosync_lint.source import Span
+
+FINDING = Finding(
+    code="NSL101",
+    name="scalar-index-write",
+    message="storing -1 through `größe`",
+    filename="serve/pool.py",
+    span=Span(4, 9, 4, 26),
+    severity=Severity.ERROR,
+    confidence=Confidence.CERTAIN,
+    heat=Heat.HOT,
+    cure="x.index_fill_(0, i, -1)",
+    flow=(Hop("serve/loop.py", 12, "root"), Hop("serve/pool.py", 4, "here")),
+    evidence=(Hop("serve/pool.py", 9, "made on the device"),),
+    related=(Hop("serve/base.py", 2, "declared here"),),
+    root="Loop.step",
+    group="a sink",
+    fingerprint="0123abcd",
+    url="https://example.org/scalar-index-write",
+)
+
+
+def written(report: Report) -> Any:
+    out = io.StringIO()
+    report_json.write_json(report, out)
+    text = out.getvalue()
+    assert text.isascii()
+    assert text.endswith("}\n")
+    return json.loads(text)
+
+
+def test_a_finding_keeps_every_field() -> None:
+    (finding,) = written(Report((FINDING,)))["findings"]
+    assert finding == {
+        "code": "NSL101",
+        "name": "scalar-index-write",
+        "message": "storing -1 through `größe`",
+        "filename": "serve/pool.py",
+        "location": {"row": 4, "column": 9},
+        "end_location": {"row": 4, "column": 26},
+        "severity": "error",
+        "confidence": "certain",
+        "heat": "hot",
+        "group": "a sink",
+        "fingerprint": "0123abcd",
+        "root": "Loop.step",
+        "flow": [
+            {"filename": "serve/loop.py", "row": 12, "note": "root"},
+            {"filename": "serve/pool.py", "row": 4, "note": "here"},
+        ],
+        "evidence": [{"filename": "serve/pool.py", "row": 9, "note": "made on the device"}],
+        "related": [{"filename": "serve/base.py", "row": 2, "note": "declared here"}],
+        "cure": "x.index_fill_(0, i, -1)",
+        "fix": None,
+        "url": "https://example.org/scalar-index-write",
+    }
+
+
+def test_what_a_contract_rule_does_not_have_is_null() -> None:
+    bare = Finding("NSL604", "matcher-census", "m", "a.toml", Span(1, 1, 1, 2), Severity.ERROR, Confidence.CERTAIN, "c")
+    (finding,) = written(Report((bare,)))["findings"]
+    assert finding["heat"] is finding["root"] is finding["group"] is finding["url"] is None
+    assert finding["flow"] == finding["evidence"] == finding["related"] == []
+
+
+def test_the_summary_says_what_was_hidden_and_never_the_time() -> None:
+    report = Report(
+        (FINDING,),
+        Hidden(warm=1, cold=2, unreached=3, possible=4, suppressed=5),
+        files_reported=6,
+        files_linked=7,
+        calls_resolved=8,
+        calls_unresolved=9,
+        target_torch=("2.9", "2.10"),
+        seconds=1.5,
+        failures=("rule NSL301 crashed",),
+        notes=("no hot root",),
+    )
+    assert written(report)["summary"] == {
+        "shown": 1,
+        "hidden": {"warm": 1, "cold": 2, "unreached": 3, "possible": 4, "suppressed": 5},
+        "files_reported": 6,
+        "files_linked": 7,
+        "calls_resolved": 8,
+        "calls_unresolved": 9,
+        "target_torch": ["2.9", "2.10"],
+        "failures": ["rule NSL301 crashed"],
+        "notes": ["no hot root"],
+    }
+
+
+def test_an_empty_report_has_the_whole_envelope() -> None:
+    data = written(Report(()))
+    assert list(data) == ["schema_version", "tool", "findings", "summary"]
+    assert data["schema_version"] == 1
+    assert data["tool"]["name"] == "nosync-lint"
+    assert data["findings"] == []
+
+
+def test_a_file_name_that_is_not_text_comes_back_unchanged() -> None:
+    name = "b\udcff.py"
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    finding = Finding("NSL000", "unreadable-file", "m", name, Span(1, 1, 1, 1), Severity.ERROR, Confidence.CERTAIN, "c")
+    report_json.write_json(Report((finding,)), out)
+    out.seek(0)
+    assert json.loads(out.read())["findings"][0]["filename"] == name
+
+
+def test_the_version_is_null_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_json, "DISTRIBUTION", "no-such-distribution-here")
+    assert written(Report(()))["tool"]["version"] is None
