@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import torch
 
 from tinyserve.allocator import PageAllocator
 
 
-@dataclass
 class Request:
     """A request in flight: how far it is, and which slots hold its tokens."""
 
-    prompt_len: int
-    max_tokens: int
-    slots: torch.Tensor
-    shared_len: int = 0
-    generated: int = 0
+    def __init__(self, slots: torch.Tensor, shared_len: int, max_tokens: int) -> None:
+        self.slots = slots
+        self.shared_len = shared_len
+        self.max_tokens = max_tokens
+        self.generated = 0
 
     @property
     def finished(self) -> bool:
@@ -26,7 +24,7 @@ class Request:
 
 
 class Scheduler:
-    """Admits waiting requests, runs a step for all running ones, and retires the finished."""
+    """Admits waiting prompts, runs a step for all requests, and retires the finished."""
 
     def __init__(self, allocator: PageAllocator) -> None:
         self.allocator = allocator
@@ -49,9 +47,10 @@ class Scheduler:
         page = self.allocator.page_size
         need = -(-(prompt_len + max_tokens) // page) * page
         slots = self.allocator.alloc(need)
-        if slots is not None:
-            self.running.append(Request(prompt_len, max_tokens, slots))
-        return slots is not None
+        if slots is None:
+            return False
+        self.running.append(Request(slots, 0, max_tokens))
+        return True
 
     def retire(self, request: Request) -> None:
         """Give back what the request did not share; where that begins is known on the host."""

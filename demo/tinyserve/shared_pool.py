@@ -25,6 +25,8 @@ class SharedPoolAllocator(PageAllocator):
         return slots
 
     def free(self, slots: torch.Tensor) -> None:
-        pages = torch.unique(slots // self.page_size)
+        self._return(torch.unique(slots // self.page_size))
+
+    def _return(self, pages: torch.Tensor) -> None:
         self.page_owner[pages] = NO_OWNER
         self.free_pages = torch.cat((self.free_pages, pages))

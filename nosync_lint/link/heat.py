@@ -22,6 +22,23 @@ class Step(NamedTuple):
     call: CallSite | None
 
 
+class Patterns:
+    """Dotted name patterns, looked up by the last part of a name."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._all = [tuple(name.split(".")) for name in names]
+        self._ending: dict[str, list[tuple[str, ...]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def ending(self, name: str) -> list[tuple[str, ...]]:
+        """The patterns whose last part matches a name."""
+        if name not in self._ending:
+            self._ending[name] = [pattern for pattern in self._all if fnmatchcase(name, pattern[-1])]
+        return self._ending[name]
+
+
 class Roots:
     """Which functions are roots, which are stops and which blocks never count; by name, marker and preset."""
 
@@ -30,11 +47,10 @@ class Roots:
         presets = load("presets")
         self._generic: dict[str, Any] = presets["generic"]
         self._blocks: dict[str, list[str]] = presets["blocks"]
-        self._configured = [_pattern(name) for name in hot]
-        self._configured_cold = [_pattern(name) for name in cold]
+        self._configured, self._configured_cold = Patterns(hot), Patterns(cold)
         used = self._packages()
         self.presets = tuple(sorted(n for n, p in presets.items() if set(p.get("when", ())) & used))
-        self._preset = [_pattern(name) for preset in self.presets for name in presets[preset]["hot"]]
+        self._preset = Patterns([name for preset in self.presets for name in presets[preset]["hot"]])
         self._cold_names = tuple(self._generic["cold"])
         self._cold_modules = frozenset(self._generic["cold_modules"])
         self._elsewhere = frozenset(self._blocks["other_platform_modules"])
@@ -45,9 +61,9 @@ class Roots:
 
     def unmatched(self, hot: Sequence[str]) -> list[str]:
         """The given root names that name no function."""
-        wanted = {name: _pattern(name) for name in hot}
+        wanted = {name: Patterns([name]) for name in hot}
         for function in self._project.functions:
-            for name in [n for n, pattern in wanted.items() if self._matches(function, [pattern])]:
+            for name in [n for n, pattern in wanted.items() if self._matches(function, pattern)]:
                 del wanted[name]
             if not wanted:
                 break
@@ -145,18 +161,19 @@ class Roots:
             )
         return self._pools[cls.number]
 
-    def _matches(self, function: Function, patterns: Iterable[tuple[str, ...]]) -> bool:
+    @staticmethod
+    def _matches(function: Function, patterns: Patterns) -> bool:
         record = function.record
         own = function.name.split(".")
-        patterns = [p for p in patterns if fnmatchcase(record.name, p[-1])]
-        if not patterns:
+        candidates = patterns.ending(record.name)
+        if not candidates:
             return False
         names = [own]
         if function.cls is not None:
             names += [[*cls.name.split("."), record.name] for cls in function.cls.mro[1:]]
         return any(
             len(pattern) <= len(name) and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
-            for pattern in patterns
+            for pattern in candidates
             for name in names
         )
 
@@ -257,10 +274,6 @@ def _covers(function: Function, row: int, alone: bool) -> bool:
     first = function.record.pos >> 44
     last = first + (function.record.pos >> 16 & 0xFFF)
     return first - (len(function.record.decorators) + 1 if alone else 0) <= row <= last
-
-
-def _pattern(name: str) -> tuple[str, ...]:
-    return tuple(name.split("."))
 
 
 @lru_cache(maxsize=200_000)

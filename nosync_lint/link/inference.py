@@ -43,6 +43,11 @@ class Inference:
         self.solver = Solver(self._compute, self._new_round)
         self._memo: dict[tuple[int, int], tuple[Value, frozenset[Node]]] = {}
         self._depth = 0
+        self._forms: dict[str, Callable[[Expr, At], Value]] = {
+            name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
+        }
+        self._narrowing: dict[int, bool] = {}
+        self._reaching: dict[tuple[int, str, int, int], tuple[list[Definition], bool]] = {}
         self._deferred: dict[tuple[int, int], tuple[Definition, Function]] = {}
         self._calls: dict[tuple[int, int], CallSite] = {}
         self._families: dict[str, tuple[Class, ...] | None] = {}
@@ -286,8 +291,7 @@ class Inference:
         form = expr[0]
         if form == "const":
             return _constant(expr[1])
-        found: Value = getattr(self, f"_eval_{form}", self._eval_opaque)(expr, at)
-        return found
+        return self._forms.get(form, self._eval_opaque)(expr, at)
 
     def _eval_opaque(self, expr: Expr, at: At) -> Value:
         return UNKNOWN
@@ -304,7 +308,11 @@ class Inference:
         function = at.function
         record = function.record
         if name in record.definitions and name not in record.globals:
-            found, entry = reaching(record, name, at.seq, at.block)
+            key = (function.number, name, at.seq, at.block)
+            known = self._reaching.get(key)
+            if known is None:
+                self._reaching[key] = known = reaching(record, name, at.seq, at.block)
+            found, entry = known
             voters = [
                 self._define_cached(one, function)
                 if one.seq < at.seq or (one.seq == at.seq and "~" in name)
@@ -387,7 +395,11 @@ class Inference:
 
     def narrowed(self, expr: Expr, value: Value, at: At) -> Value:
         """What the tests that hold here say of an expression: `isinstance`."""
-        if at.block == 0 and len(at.function.record.blocks) == 1:
+        function = at.function
+        if function.number not in self._narrowing:
+            tests = (block.test for block in function.record.blocks if block.test is not None)
+            self._narrowing[function.number] = any("isinstance" in _called(test) for test in tests)
+        if not self._narrowing[function.number]:
             return value
         for test, outcome in holding(at.function.record, at.seq, at.block):
             if outcome and test[0] == "call" and test[1] == ("name", "isinstance") and len(test[2]) == 2 and test[2][0] == expr:
@@ -757,6 +769,15 @@ def element(value: Value) -> Value:
     if isinstance(items, Value):
         return items
     return vote(items) if items else UNKNOWN
+
+
+def _called(test: Expr) -> set[str]:
+    """The names that a condition calls."""
+    if test[0] == "call":
+        return {test[1][-1]} if test[1][0] == "name" else set()
+    if test[0] == "unary":
+        return _called(test[2])
+    return {name for part in test[2] for name in _called(part)} if test[0] == "bool" else set()
 
 
 def _constant(value: Any) -> Value:

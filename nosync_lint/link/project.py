@@ -16,11 +16,12 @@ SOURCE_FOLDERS = frozenset({"src", "python", "lib"})
 class Module:
     """One Python file. `name` is its dotted import name."""
 
-    __slots__ = ("file", "functions", "index", "is_package", "name", "number")
+    __slots__ = ("file", "folder", "functions", "index", "is_package", "name", "number")
 
     def __init__(self, number: int, name: str, file: SourceFile, index: ModuleIndex) -> None:
         self.number, self.name, self.file, self.index = number, name, file, index
         self.is_package = file.path.name == "__init__.py"
+        self.folder = str(file.path.parent)
         self.functions: list[Function] = []
 
 
@@ -104,6 +105,7 @@ class Project:
         self.by_name: dict[str, Module] = {}
         self._by_folder: dict[tuple[str, str], Module] = {}
         self._by_tail: dict[str, list[Module]] = defaultdict(list)
+        self._members: dict[tuple[str, str, int], Value] = {}
         self._symbols: dict[tuple[int, str], Value | None] = {}
         packages = {file.path.parent for file, _ in files if file.path.name == "__init__.py"}
         for file, index in files:
@@ -122,7 +124,7 @@ class Project:
         module = Module(len(self.modules), name, file, index)
         self.modules.append(module)
         self.by_name.setdefault(name, module)
-        self._by_folder[str(file.path.parent), file.path.stem] = module
+        self._by_folder[module.folder, file.path.stem] = module
         if module.is_package:
             self._by_folder.setdefault((str(file.path.parent.parent), file.path.parent.name), module)
         self._by_tail[name.rpartition(".")[2]].append(module)
@@ -146,7 +148,7 @@ class Project:
         if found is not None or importer is None:
             return found
         head, _, rest = dotted.partition(".")
-        beside = self._by_folder.get((str(importer.file.path.parent), head))
+        beside = self._by_folder.get((importer.folder, head))
         if beside is not None:
             return beside if not rest else self.by_name.get(f"{beside.name}.{rest}")
         tail = dotted.rpartition(".")[2]
@@ -175,6 +177,12 @@ class Project:
 
     def member(self, dotted: str, name: str, importer: Module) -> Value:
         """An attribute of a module that is known by its dotted name, of the project or external."""
+        key = (dotted, name, importer.number)
+        if key not in self._members:
+            self._members[key] = self._find_member(dotted, name, importer)
+        return self._members[key]
+
+    def _find_member(self, dotted: str, name: str, importer: Module) -> Value:
         found = self.find_module(dotted, importer)
         if found is None:
             inner = self.find_module(f"{dotted}.{name}", importer)

@@ -85,7 +85,7 @@ def vote(values: Iterable[Value]) -> Value:
     if not voters:
         return BOTTOM
     first = voters[0]
-    if all(value == first for value in voters):
+    if len(voters) == 1 or all(value == first for value in voters):
         return first
     resolved = [value for value in voters if value.kind not in ("unknown", "none")]
     if not resolved:

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TextIO
 
+from nosync_lint import __version__
 from nosync_lint.finding import Finding, Hop
 from nosync_lint.report import Report
 
 SCHEMA_VERSION = 1
-DISTRIBUTION = "nosync-lint"
 
 
 def write_json(report: Report, out: TextIO) -> None:
@@ -25,7 +24,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """The report as JSON's own types."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": DISTRIBUTION, "version": _version()},
+        "tool": {"name": "nosync-lint", "version": __version__},
         "findings": [_finding(finding) for finding in report.findings],
         "summary": {
             "shown": len(report.findings),
@@ -67,11 +66,3 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
     return [{"filename": hop.filename, "row": hop.row, "note": hop.note} for hop in hops]
-
-
-def _version() -> str | None:
-    """The installed version; None in a checkout that is not installed."""
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return None

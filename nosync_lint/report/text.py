@@ -62,46 +62,61 @@ def _blocks(findings: Sequence[Finding]) -> Iterator[tuple[Finding, ...]]:
 
 
 def _write_block(page: _Page, block: tuple[Finding, ...]) -> None:
-    """One finding, or the findings of one group followed once by what they have in common."""
-    tail = _shared_tail(block) if len(block) > 1 else ()
-    related = _shared(block, [finding.related for finding in block])
-    cure = block[0].cure if len({finding.cure for finding in block}) == 1 and len(block) > 1 else ""
-    for finding in block:
+    """One finding, or the findings of one group: by rule, and then the place that all of them lead to."""
+    for number, code in enumerate(dict.fromkeys(finding.code for finding in block)):
+        if number:
+            page.gap()
+        _write_alike(page, tuple(finding for finding in block if finding.code == code))
+    if len({finding.code for finding in block}) > 1:
+        page.line(f"the {len(block)} findings above have one cause{_cause(block)}", "bold")
+
+
+def _write_alike(page: _Page, findings: tuple[Finding, ...]) -> None:
+    """Findings of one rule and group, followed once by what they have in common."""
+    several = len(findings) > 1
+    tail = _shared_tail(findings) if several else ()
+    related = findings[0].related if several and len({finding.related for finding in findings}) == 1 else ()
+    cure = findings[0].cure if several and len({finding.cure for finding in findings}) == 1 else ""
+    for number, finding in enumerate(findings):
+        if number:
+            page.gap()
         page.heading(finding)
         page.frame(finding)
-        own = finding.flow[: len(finding.flow) - len(tail)] if finding.flow else ()
-        page.hops(_flow_label(finding), own, chain=True)
+        page.hops(_flow_label(finding), finding.flow[: len(finding.flow) - len(tail)], chain=True)
         page.hops("believed because", finding.evidence)
         page.hops("related", () if related else finding.related)
         page.code("instead", "" if cure else finding.cure)
     if tail or related or cure:
-        page.line(f"the {len(block)} findings above share", "bold")
+        page.line(f"the {len(findings)} findings above share", "bold")
         page.hops("path", tail, chain=True)
         page.hops("related", related)
         page.code("instead", cure)
+
+
+def _cause(block: tuple[Finding, ...]) -> str:
+    """The place that every finding of a group stands at, leads to or names, where there is one."""
+    named = [{(hop.filename, hop.row) for hop in (*finding.flow, *finding.related)} for finding in block]
+    own = [{(finding.filename, finding.span.row)} for finding in block]
+    common = set.intersection(*(a | b for a, b in zip(named, own, strict=True)))
+    places = [(hop.filename, hop.row) for finding in block for hop in reversed(finding.flow)]
+    return next((f": {filename}:{row}" for filename, row in places if (filename, row) in common), "")
+
+
+def _shared_tail(findings: tuple[Finding, ...]) -> tuple[Hop, ...]:
+    """The places at which the flows of all findings end alike."""
+    length = 0
+    for steps in zip(*(reversed(finding.flow) for finding in findings), strict=False):
+        if len({(hop.filename, hop.row) for hop in steps}) > 1:
+            break
+        length += 1
+    flow = findings[0].flow
+    return flow[len(flow) - length :]
 
 
 def _flow_label(finding: Finding) -> str:
     if finding.heat is None:
         return "shown by"
     return f"chain from `{finding.root}`" if finding.root else "chain"
-
-
-def _shared(block: tuple[Finding, ...], parts: list[tuple[Hop, ...]]) -> tuple[Hop, ...]:
-    return parts[0] if len(block) > 1 and len(set(parts)) == 1 else ()
-
-
-def _shared_tail(block: tuple[Finding, ...]) -> tuple[Hop, ...]:
-    """The places at which the flows of all findings end alike. A finding without a flow does not take part."""
-    flows = [finding.flow for finding in block if finding.flow]
-    if len(flows) < 2:
-        return ()
-    length = 0
-    for steps in zip(*(reversed(flow) for flow in flows), strict=False):
-        if len({(hop.filename, hop.row) for hop in steps}) > 1:
-            break
-        length += 1
-    return flows[0][len(flows[0]) - length :]
 
 
 def _counts(findings: Sequence[Finding]) -> Iterator[str]:
@@ -115,7 +130,8 @@ def _summary(report: Report) -> Iterator[str]:
     hidden = [(getattr(report.hidden, one.name), one.name) for one in fields(report.hidden)]
     told = ", ".join(f"{count:,} {name}" for count, name in hidden if count)
     yield f"{len(report.findings):,} shown; " + (f"hidden: {told}" if told else "nothing hidden")
-    parts = [f"{report.files_reported:,} files reported, {report.files_linked:,} linked"]
+    files = "file" if report.files_reported == 1 else "files"
+    parts = [f"{report.files_reported:,} {files} reported, {report.files_linked:,} linked"]
     calls = report.calls_resolved + report.calls_unresolved
     if calls:
         share = 100 * report.calls_unresolved / calls
@@ -301,7 +317,7 @@ class _Terminal(_Page):
         for number, hop in enumerate(hops):
             guide = self._elbow if chain and number else ""
             indent = 4 + (3 * min(number - 1, MAX_STEPS) if guide else 0)
-            self._print([(guide, "dim"), (self.place(hop), "cyan"), (f"  {hop.note}", "")], indent=indent)
+            self._print([(self.place(hop), "cyan"), (f"  {hop.note}", "")], indent, guide)
 
     def code(self, label: str, code: str) -> None:
         if code:
@@ -309,15 +325,18 @@ class _Terminal(_Page):
         for line in code.splitlines():
             self._print([(f"    {line}", "green")], wrap=False)
 
-    def _print(self, parts: Sequence[tuple[str, str]], indent: int = 0, wrap: bool = True) -> None:
-        from rich.padding import Padding
+    def _print(self, parts: Sequence[tuple[str, str]], indent: int = 0, guide: str = "", wrap: bool = True) -> None:
         from rich.text import Text
 
         text = Text.assemble(*((self.clean(part), style) for part, style in parts))
-        if wrap and indent:
-            self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
-        else:
-            self._console.print(text, soft_wrap=not wrap)
+        if not wrap:
+            self._console.print(text, soft_wrap=True)
+            return
+        first = " " * indent + guide
+        for number, line in enumerate(text.wrap(self._console, max(20, self._console.width - len(first)))):
+            line.rstrip()
+            start = (first, "dim") if number == 0 else " " * len(first)
+            self._console.print(Text.assemble(start, line), soft_wrap=True)
 
 
 def _ranks(finding: Finding) -> list[str]:

@@ -6,8 +6,7 @@ import io
 import json
 from typing import Any
 
-import pytest
-
+from nosync_lint import __version__
 from nosync_lint.finding import Confidence, Finding, Heat, Hop, Severity
 from nosync_lint.report import Hidden, Report
 from nosync_lint.report import json as report_json
@@ -106,7 +105,7 @@ def test_an_empty_report_has_the_whole_envelope() -> None:
     data = written(Report(()))
     assert list(data) == ["schema_version", "tool", "findings", "summary"]
     assert data["schema_version"] == 1
-    assert data["tool"]["name"] == "nosync-lint"
+    assert data["tool"] == {"name": "nosync-lint", "version": __version__}
     assert data["findings"] == []
 
 
@@ -117,8 +116,3 @@ def test_a_file_name_that_is_not_text_comes_back_unchanged() -> None:
     report_json.write_json(Report((finding,)), out)
     out.seek(0)
     assert json.loads(out.read())["findings"][0]["filename"] == name
-
-
-def test_the_version_is_null_where_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_json, "DISTRIBUTION", "no-such-distribution-here")
-    assert written(Report(()))["tool"]["version"] is None

@@ -84,7 +84,7 @@ def a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_plain_finding_starts_like_other_linters_and_tells_chain_evidence_and_cure() -> None:
-    assert plain(Report((WRITE,), files_reported=2, files_linked=3)) == (
+    assert plain(Report((WRITE,), files_reported=1, files_linked=3)) == (
         "serve/pool.py:4:9: NSL101 scalar-index-write storing -1 through an integer tensor stops the host\n"
         "    error, certain, hot\n"
         "    chain from `Loop.step`:\n"
@@ -95,7 +95,7 @@ def test_a_plain_finding_starts_like_other_linters_and_tells_chain_evidence_and_
         "      serve/pool.py:9 `owners` is made by torch.zeros(device='cuda')\n"
         "    instead: self.owners.index_fill_(0, kept, -1)\n"
         "1 shown; nothing hidden\n"
-        "2 files reported, 3 linked\n"
+        "1 file reported, 3 linked\n"
     )
 
 
@@ -175,21 +175,17 @@ def test_a_group_is_one_block_and_tells_the_shared_path_once() -> None:
     ) in text
 
 
-def test_members_of_a_group_keep_what_they_do_not_share() -> None:
+def test_a_group_of_several_rules_names_the_place_they_lead_to_and_keeps_its_chains() -> None:
     call = replace(
-        LOST,
-        code="NSL502",
-        filename="serve/base.py",
-        flow=(Hop("serve/loop.py", 3, "root"), SINK),
-        related=(),
-        cure="pass it on",
+        LOST, code="NSL502", filename="serve/base.py", flow=(Hop("serve/loop.py", 3, "root"),), related=(SINK,)
     )
-    text = plain(Report((call, LOST)))
-    assert "instead: pass it on" in text
-    assert "instead: override" in text
-    assert "serve/base.py:20 calls `free`" in text
-    assert "serve/loop.py:3 root" in text
-    assert text.count("serve/base.py:31") == 1
+    sink = replace(WRITE, code="NSL301", filename="serve/base.py", span=Span(31, 5, 31, 9), group=LOST.group)
+    text = plain(Report((call, sink, LOST, LOST_TOO)))
+    assert text.index("NSL502") < text.index("NSL301") < text.index("NSL501")
+    assert "the 2 findings above share\n" in text
+    assert "the 4 findings above have one cause: serve/base.py:31\n" in text
+    assert "chain from `Loop.step`:\n      serve/loop.py:12" in text
+    assert text.index("serve/base.py:20 calls") > text.index("PinnedPool")
 
 
 def test_a_group_of_one_is_an_ordinary_finding() -> None:
@@ -197,8 +193,15 @@ def test_a_group_of_one_is_an_ordinary_finding() -> None:
     assert "shown by:\n" in plain(Report((LOST,)))
 
 
-def test_a_group_without_anything_in_common_gets_no_shared_part() -> None:
+def test_a_group_without_a_common_place_still_says_that_it_is_one() -> None:
     other = replace(WRITE, group=LOST.group)
+    text = plain(Report((other, LOST)))
+    assert "share" not in text
+    assert "the 2 findings above have one cause\n" in text
+
+
+def test_findings_of_one_group_that_differ_in_everything_share_nothing() -> None:
+    other = replace(LOST_TOO, flow=(Hop("x.py", 1, "x"),), related=(), cure="something else")
     assert "share" not in plain(Report((other, LOST)))
 
 
@@ -206,8 +209,7 @@ def test_a_terminal_gets_colour_the_source_frame_and_the_chain_as_a_tree() -> No
     report = Report((WRITE,), seconds=1.25, sources={"serve/pool.py": POOL})
     text = colored(report)
     assert "\x1b[" in text
-    lines = [line.rstrip() for line in without_ansi(text).splitlines()]
-    assert lines == [
+    assert without_ansi(text).splitlines() == [
         "serve/pool.py:4:9  NSL101 scalar-index-write  [certain, hot]",
         "  storing -1 through an integer tensor stops the host",
         "    2 │     def free(self, pages):",
@@ -254,7 +256,8 @@ def test_a_span_beyond_the_text_still_gets_a_caret() -> None:
 
 def test_a_file_that_is_not_at_hand_has_no_frame() -> None:
     absent: dict[str, tuple[str, ...]] = {}
-    for sources in (absent, {"serve/pool.py": POOL[:2]}):
+    short: dict[str, tuple[str, ...]] = {"serve/pool.py": POOL[:2]}
+    for sources in (absent, short):
         assert "│" not in without_ansi(colored(Report((WRITE,), sources=sources)))
 
 
@@ -270,7 +273,9 @@ def test_a_narrow_terminal_wraps_prose_and_keeps_the_flagged_span_in_sight(monke
     assert carets.count("^") == 12
     assert frame.count("…") == 2
     assert all(len(line.rstrip()) <= 40 for line in (frame, carets))
-    assert "  storing -1 through an integer tensor" in [line.rstrip() for line in lines]
+    assert "  storing -1 through an integer tensor" in lines
+    assert "    └─ serve/loop.py:30  `Loop.finish`" in lines
+    assert "       calls `free`" in lines
 
 
 def test_an_output_without_utf8_gets_ascii_drawing_and_escapes() -> None:
