@@ -19,6 +19,7 @@ from nosync_lint.link.contracts import Contract
 from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
+from nosync_lint.link.solver import with_room
 from nosync_lint.registry import rules
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
@@ -42,7 +43,7 @@ def run(
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
     try:
-        return _run(paths, settings, jobs or default_jobs(), cache, progress or _silent, start)
+        return with_room(lambda: _run(paths, settings, jobs or default_jobs(), cache, progress or _silent, start))
     finally:
         if collecting:
             gc.enable()

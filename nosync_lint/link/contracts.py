@@ -185,7 +185,7 @@ class Contracts:
                     if func[2] in cls.methods:
                         return [(cls.methods[func[2]], receiver)]
                 return []
-        (targets,) = self._inference.targets([(function, site)])
+        targets = self._inference.targets(function, site)
         return [(self._project.functions[target.function], self._class_of(target)) for target in targets]
 
     def _class_of(self, target: Target) -> Class | None:

@@ -248,7 +248,8 @@ class HeatMap:
                     if self.roots.rare_block(function, site.block) is None:
                         calls.append((function, site))
             following: dict[int, Step] = {}
-            for (function, site), targets in zip(calls, self._inference.targets(calls), strict=True):
+            for function, site in calls:
+                targets = self._inference.targets(function, site)
                 self.resolved += bool(targets)
                 self.unresolved += not targets
                 for target in targets:

@@ -3,7 +3,7 @@ and module globals that `solver` brings to a fixed point."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nosync_lint.index.records import CallSite, Definition, Expr
@@ -40,8 +40,9 @@ class Inference:
         self.project, self.operations = project, operations
         self.annotations = Annotations(project, operations)
         self._is_root = is_root
-        self.solver = Solver(self._compute, self._new_round)
-        self._memo: dict[tuple[int, int], tuple[Value, frozenset[Node]]] = {}
+        self.solver = Solver(self._compute)
+        self._memo: dict[tuple[int, int], Value] = {}
+        self._draft: dict[tuple[int, int], Value] = {}
         self._depth = 0
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
@@ -54,36 +55,25 @@ class Inference:
 
     # -- questions --
 
-    def values(self, places: Sequence[tuple[Expr, At]]) -> list[Value]:
-        """What each expression is at its place, once everything it rests on is solved."""
-        while True:
-            self._new_round()
-            self.solver.reads = set()
-            found = [self.evaluate(expr, at) for expr, at in places]
-            if not self.solver.has_fresh():
-                break
-            self.solver.solve()
-        return [UNKNOWN if value.kind == "bottom" else value for value in found]
+    def value(self, expr: Expr, at: At) -> Value:
+        """What an expression is at a place."""
+        found = self.evaluate(expr, at)
+        return UNKNOWN if found.kind == "bottom" else found
 
-    def settled(self, expr: Expr, at: At) -> Value:
-        """What an expression is that `values` has been asked about."""
-        value = self.evaluate(expr, at)
-        return UNKNOWN if value.kind == "bottom" else value
-
-    def targets(self, calls: Sequence[tuple[Function, CallSite]]) -> list[tuple[Target, ...]]:
-        """The functions of the project that each call may run."""
-        for function, call in calls:
-            self._calls[function.number, call.call[4]] = call
-        self.solver.solve(("callee", function.number, call.call[4]) for function, call in calls)
-        return [self.solver.settled(("callee", f.number, c.call[4])).items or () for f, c in calls]
+    def targets(self, function: Function, site: CallSite) -> tuple[Target, ...]:
+        """The functions of the project that a call may run."""
+        key = (function.number, site.call[4])
+        self._calls[key] = site
+        return self.solver.read(("callee", *key)).items or ()
 
     # -- summaries --
 
-    def _new_round(self) -> None:
-        self._memo.clear()
-
     def _compute(self, node: Node) -> Value:
-        return getattr(self, f"_compute_{node[0]}")(*node[1:])  # type: ignore[no-any-return]
+        kept, self._draft, depth = self._draft, {}, self._depth
+        self._depth = 0
+        value: Value = getattr(self, f"_compute_{node[0]}")(*node[1:])
+        self._draft, self._depth = kept, depth
+        return value
 
     def _compute_param(self, number: int, index: int) -> Value:
         function = self.project.functions[number]
@@ -170,9 +160,7 @@ class Inference:
         """All calls of one name, by the function they may run."""
         by_target: dict[int, list[Binding]] = {}
         for caller, site in self.project.calls_by_name.get(name, ()):
-            key = (caller.number, site.call[4])
-            self._calls[key] = site
-            for target in self.solver.read(("callee", *key)).items or ():
+            for target in self.targets(caller, site):
                 by_target.setdefault(target.function, []).append(Binding(caller, site, target.bound))
         return Value("calls", ref={number: tuple(found) for number, found in by_target.items()})
 
@@ -189,7 +177,7 @@ class Inference:
         declared = self.annotations.declared(record.returns, function)
         if "stub" in record.flags:
             return declared
-        value = vote(self.evaluate(found.value, At(function, found.seq, found.block)) for found in record.results)
+        value = vote([self.evaluate(found.value, At(function, found.seq, found.block)) for found in record.results])
         if "generator" in record.flags:
             return Value("iter", items=value, trust=value.trust)
         if not record.results:
@@ -364,21 +352,26 @@ class Inference:
         return self.solver.read(("definition", *key))
 
     def _define_cached(self, definition: Definition, function: Function) -> Value:
-        """A definition's value, remembered for this round."""
+        """A definition's value: kept for good once it rests on nothing unsettled, else for this computation."""
         key = (function.number, id(definition))
-        memo = self._memo.get(key)
+        value = self._memo.get(key)
+        if value is not None:
+            return value
         solver = self.solver
-        if memo is not None:
-            solver.reads |= memo[1]
-            return memo[0]
+        value = self._draft.get(key)
+        if value is not None:
+            solver.provisional = True
+            return value
         if self._depth >= MAX_DEPTH:
             return self._deferred_definition(definition, function)
         self._depth += 1
-        outer, solver.reads = solver.reads, set()
+        outer, solver.provisional = solver.provisional, False
         value = self._define(definition, function)
-        mine = frozenset(solver.reads)
-        self._memo[key] = (value, mine)
-        solver.reads = outer | mine
+        if solver.provisional:
+            self._draft[key] = value
+        else:
+            self._memo[key] = value
+            solver.provisional = outer
         self._depth -= 1
         return value
 

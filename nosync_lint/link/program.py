@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, Expr, IndexWrite, ModuleIndex, unpack
+from nosync_lint.index.records import CallSite, IndexWrite, ModuleIndex, unpack
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
 from nosync_lint.link.heat import HeatMap, Roots
 from nosync_lint.link.inference import At, IndexShape, Inference
@@ -96,17 +96,14 @@ class Program:
                 for write in function.record.writes:
                     if self.roots.rare_block(function, write.block) != "platform":
                         places.append((function, write))
-        bases = self.inference.values([(w.base, At(f, w.seq, w.block)) for f, w in places])
-        kept = [place for place, base in zip(places, bases, strict=True) if base.kind == "tensor"]
-        asked: list[tuple[Expr, At]] = []
-        for function, write in kept:
-            asked += [(part, At(function, write.seq, write.block)) for part in (write.value, *_parts(write.index))]
-        self.inference.values(asked)
         found = []
-        for function, write in kept:
-            place = At(function, write.seq, write.block)
-            target, value = self.inference.settled(write.base, place), self.inference.settled(write.value, place)
-            shape = self.inference.index_shape(write.index, place)
+        for function, write in places:
+            at = At(function, write.seq, write.block)
+            target = self.inference.value(write.base, at)
+            if target.kind != "tensor":
+                continue
+            value = self.inference.value(write.value, at)
+            shape = self.inference.index_shape(write.index, at)
             verdict = self.semantics.index_write(target, shape, value, write.op)
             if verdict.row:
                 found.append(WriteSite(function, write, target, shape, value, verdict))
@@ -122,32 +119,25 @@ class Program:
             for site in function.record.calls:
                 if called_name(site.call) in self.semantics.call_names and self.roots.rare_block(function, site.block) != "platform":
                     places.append((function, site))
-        asked = []
-        for function, site in places:
-            func = site.call[1]
-            receiver = func[1] if func[0] == "attr" else func
-            place = At(function, site.seq, site.block)
-            asked += [(receiver, place), *((arg, place) for arg in site.call[2][:1])]
-        self.inference.values(asked)
         return tuple(ref for function, site in places if (ref := self._call_ref(function, site)) is not None)
 
     def _call_ref(self, function: Function, site: CallSite) -> CallRef | None:
         func, args = site.call[1], site.call[2]
         place = At(function, site.seq, site.block)
-        settled = self.inference.settled
+        value_of = self.inference.value
         model: CallModel | None = None
         operand = UNKNOWN
         if func[0] == "attr":
-            base = settled(func[1], place)
+            base = value_of(func[1], place)
             if base.kind == "tensor":
                 model, operand = self.semantics.methods.get(func[2]), base
         if model is None:
-            callee = settled(func, place)
+            callee = value_of(func, place)
             if callee.kind == "extern":
                 model = self.semantics.functions.get(callee.ref)
                 given = next((value for name, value in site.call[3] if name == "input"), None)
                 first = args[0] if args else given
-                operand = settled(first, place) if first is not None else UNKNOWN
+                operand = value_of(first, place) if first is not None else UNKNOWN
         if model is None or operand.where in ("host", "pinned", "meta") or operand.kind not in ("tensor", "unknown"):
             return None
         has_dim = any(name == "dim" and value != ("const", None) for name, value in site.call[3])
@@ -270,8 +260,4 @@ def place_of(site: object) -> Place | None:
 
 def _place(function: Function, pos: int, statement: int, block: int) -> Place:
     return Place(function.module.file.name, pos >> 44, pos, None, statement, function, block)
-
-
-def _parts(index: Expr) -> tuple[Expr, ...]:
-    return index[1] if index[0] == "tuple" else (index,)  # type: ignore[no-any-return]
 
