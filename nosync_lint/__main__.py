@@ -1,6 +1,6 @@
 """`python -m nosync_lint`."""
 
-from nosync_lint.cli import main
+from nosync_lint.cli import run_and_exit
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run_and_exit()

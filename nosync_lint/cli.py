@@ -35,28 +35,44 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error))
 
 
+def run_and_exit() -> None:
+    """The `nosync-lint` script: leaves at once, since taking a program of millions of tuples apart takes seconds."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def _fail(message: str) -> int:
     print(f"nosync-lint: error: {message}", file=sys.stderr)
     return 2
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="nosync-lint", description="Finds hidden host-device synchronisations in PyTorch code.")
+    parser = argparse.ArgumentParser(
+        prog="nosync-lint", description="Finds hidden host-device synchronisations in PyTorch code."
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
     check.set_defaults(run=_check)
     check.add_argument("paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .)")
     choose = check.add_argument_group("what is reported")
-    choose.add_argument("--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated")
+    choose.add_argument(
+        "--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated"
+    )
     choose.add_argument("--ignore", action="append", metavar="RULES", help="not these codes, code prefixes or slugs")
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
     choose.add_argument("--hot", action="append", metavar="NAME", help="one more hot root: a qualified name or its end")
     choose.add_argument("--min-confidence", choices=("certain", "likely", "possible"), help="default: likely")
     choose.add_argument("--target-torch", metavar="X.Y", help="the torch release, or a range of them, to judge for")
     files = check.add_argument_group("which files are read")
-    files.add_argument("--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated")
-    files.add_argument("--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files")
+    files.add_argument(
+        "--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated"
+    )
+    files.add_argument(
+        "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
+    )
     files.add_argument("--config", metavar="PATH", help="this configuration file instead of the nearest one")
     files.add_argument("--isolated", action="store_true", help="read no configuration file")
     output = check.add_argument_group("output")
@@ -67,9 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
     output.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     running = check.add_argument_group("running")
-    running.add_argument("-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)")
+    running.add_argument(
+        "-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)"
+    )
     running.add_argument("-n", "--no-cache", action="store_true", help="neither read nor write the index cache")
-    running.add_argument("--cache-dir", metavar="PATH", help="where the index cache lives (default: .nosync_lint_cache)")
+    running.add_argument(
+        "--cache-dir", metavar="PATH", help="where the index cache lives (default: .nosync_lint_cache)"
+    )
 
     rule = commands.add_parser("rule", help="explain a rule")
     rule.set_defaults(run=_rule)
@@ -131,7 +151,7 @@ def _check(options: argparse.Namespace) -> int:
                 close = _nearest_rule(name)
                 return _fail(f"no rule is called `{name}`{close}; `nosync-lint rule --all` lists them")
         assert find is not None
-        progress = _progress(options)
+        progress = Progress(options)
         with progress:
             report = run(
                 options.paths or ["."],
@@ -191,14 +211,14 @@ def _flag(name: str) -> bool:
     return value in _TRUE
 
 
-class _progress:
+class Progress:
     """A line on a terminal that says which stage runs; nothing elsewhere."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._active = sys.stderr.isatty() and not options.quiet
         self._shown = ""
 
-    def __enter__(self) -> _progress:
+    def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -226,7 +246,9 @@ def _rule(options: argparse.Namespace) -> int:
     except RulesMissing as error:
         return _fail(str(error))
     if not chosen:
-        return _fail(f"no rule is called `{options.name}`{_nearest_rule(options.name)}; `nosync-lint rule --all` lists them")
+        return _fail(
+            f"no rule is called `{options.name}`{_nearest_rule(options.name)}; `nosync-lint rule --all` lists them"
+        )
     if options.output_format == "json":
         rows = [
             {

@@ -13,8 +13,8 @@ from nosync_lint.config import FILES
 from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES, SourceFile
 
 SKIPPED_FOLDERS = frozenset({
-    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", "__pycache__",
-    "node_modules", ".nosync_lint_cache", "build", "dist", ".eggs", "site-packages", "__pypackages__",
+    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+    "__pycache__", "node_modules", ".nosync_lint_cache", "build", "dist", ".eggs", "site-packages", "__pypackages__",
 })  # fmt: skip
 _SUFFIXES = PYTHON_SUFFIXES | CUDA_SUFFIXES
 
@@ -32,7 +32,11 @@ class Discovered:
 
 
 def discover(
-    paths: Sequence[str], exclude: Sequence[str] = (), extra: Sequence[str] = (), gitignore: bool = True, config: Path | None = None
+    paths: Sequence[str],
+    exclude: Sequence[str] = (),
+    extra: Sequence[str] = (),
+    gitignore: bool = True,
+    config: Path | None = None,
 ) -> Discovered:
     """The files to link, each marked as reported or not. Raises `MissingPath`.
 
@@ -48,8 +52,9 @@ def discover(
     roots = _roots(given, config)
     reported: dict[Path, bool] = {}
     for path in given:
-        for file in [path] if path.is_file() else _walk(path, gitignore):
-            reported[file] = True
+        for file in _walk(path, gitignore) if path.is_dir() else [path]:
+            if file.suffix != ".pyi":  # declarations only: nothing in them runs
+                reported[file] = True
     for folder in [*roots, *(Path(one).resolve() for one in extra)]:
         for file in _walk(folder, gitignore):
             reported.setdefault(file, False)
@@ -150,7 +155,9 @@ class _IgnoreFiles:
         if path.is_file():
             import pathspec
 
-            self._spec = pathspec.GitIgnoreSpec.from_lines(path.read_text(encoding="utf-8", errors="replace").splitlines())
+            self._spec = pathspec.GitIgnoreSpec.from_lines(
+                path.read_text(encoding="utf-8", errors="replace").splitlines()
+            )
 
     def ignores(self, path: Path, is_folder: bool) -> bool:
         if self._spec is None:

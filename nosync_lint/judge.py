@@ -66,7 +66,11 @@ def judge(
         for kind in rule.sites:
             judging.ask(rule, given.get(kind) or program.sites(kind))
     known = {word for rule in rules for word in (rule.code, rule.slug())}
-    suppressions = [site for name, one in sorted(judging.suppressions.items()) for site in one.sites(name, known | judging.known, known)]
+    suppressions = [
+        site
+        for name, one in sorted(judging.suppressions.items())
+        for site in one.sites(name, known | judging.known, known)
+    ]
     for rule in last:
         judging.ask(rule, suppressions)
     return judging.finish()
@@ -109,7 +113,11 @@ class _Judging:
             row, _, end_row, _ = unpack(place.statement)
             first, last = min(first, row), max(last, end_row)
         covering = self.suppressions.get(filename)
-        if covering is not None and "suppression" not in rule.sites and covering.cover(rule.code, rule.slug(), first, last):
+        if (
+            covering is not None
+            and "suppression" not in rule.sites
+            and covering.cover(rule.code, rule.slug(), first, last)
+        ):
             self._hidden["suppressed"] += 1
             return
         heat, flow, root = None, judgement.flow, None
@@ -138,11 +146,15 @@ class _Judging:
         return span_of(place.pos, self._texts.lines(place.filename))
 
     def finish(self) -> Judged:
-        kept = [finding for finding, rule, place in self._found if place is None or self._confirmed(finding, rule, place)]
+        kept = [
+            finding for finding, rule, place in self._found if place is None or self._confirmed(finding, rule, place)
+        ]
         sinks = Counter(finding.group for finding in kept if finding.group)
         findings = sorted(kept, key=lambda finding: finding.order)
         findings = [f if f.group is None or sinks[f.group] > 1 else replace(f, group=None) for f in findings]
-        return Judged(tuple(self._fingerprinted(findings)), Hidden(**self._hidden), tuple(dict.fromkeys(self._failures)))
+        return Judged(
+            tuple(self._fingerprinted(findings)), Hidden(**self._hidden), tuple(dict.fromkeys(self._failures))
+        )
 
     def _confirmed(self, finding: Finding, rule: Rule, place: Place) -> bool:
         """Whether libcst finds the rule's shape in the statement. A statement it cannot parse is believed."""
@@ -175,10 +187,10 @@ class _Judging:
         seen: Counter[tuple[str, str, str]] = Counter()
         for finding in findings:
             lines = self._texts.lines(finding.filename)
-            snippet = " ".join(lines[finding.span.row - 1].split()) if finding.span.row <= len(lines) else finding.message
+            snippet = (
+                " ".join(lines[finding.span.row - 1].split()) if finding.span.row <= len(lines) else finding.message
+            )
             key = (finding.code, finding.filename, snippet)
             seen[key] += 1
             digest = blake2b("\0".join([*key, str(seen[key])]).encode(), digest_size=8).hexdigest()
             yield replace(finding, fingerprint=digest)
-
-

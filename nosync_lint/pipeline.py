@@ -59,7 +59,9 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         done += count
         progress("reading", done, len(found.files))
 
-    indexed = index(found.files, IndexCache(_cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance)
+    indexed = index(
+        found.files, IndexCache(_cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
+    )
     progress("linking", 0, 1)
     program = link(found.files, indexed, settings, targets)
     progress("judging", 0, 1)
@@ -77,7 +79,9 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
     return _report(found.files, program, judged, targets, texts, time.perf_counter() - start)
 
 
-def link(files: Sequence[SourceFile], indexed: Sequence[Indexed], settings: Settings, targets: Sequence[str]) -> Program:
+def link(
+    files: Sequence[SourceFile], indexed: Sequence[Indexed], settings: Settings, targets: Sequence[str]
+) -> Program:
     """The program that the indexed files make."""
     return Program(
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, ModuleIndex)],
@@ -112,11 +116,18 @@ def with_heat(settings: Settings, program: Program) -> Settings:
 
 
 def _report(
-    files: Sequence[SourceFile], program: Program, judged: Judged, targets: tuple[str, ...], texts: Texts, seconds: float
+    files: Sequence[SourceFile],
+    program: Program,
+    judged: Judged,
+    targets: tuple[str, ...],
+    texts: Texts,
+    seconds: float,
 ) -> Report:
     notes = []
     if not program.has_roots and any(file.is_python for file in files):
-        notes.append("no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`")
+        notes.append(
+            "no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`"
+        )
     unmatched = program.unmatched_roots
     notes += [f"--hot {name} names no function of this project" for name in unmatched]
     names = {f.filename for f in judged.findings}
@@ -132,6 +143,7 @@ def _report(
         seconds=seconds,
         failures=judged.failures,
         notes=tuple(notes),
+        program=program,
         sources={name: tuple(texts.lines(name)) for name in sorted(names)},
     )
 
@@ -159,7 +171,9 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     unmatched = set(program.unmatched_roots)
     row = settings.row("hot")
     names = [
-        ConfiguredName(config, Span(row, 1, row, 1), "hot root", name, "correct the name or remove it", name not in unmatched)
+        ConfiguredName(
+            config, Span(row, 1, row, 1), "hot root", name, "correct the name or remove it", name not in unmatched
+        )
         for name in settings.hot
     ]
     row = settings.row("extra-sources")

@@ -36,7 +36,8 @@ class SourceFile:
 
     @property
     def is_python(self) -> bool:
-        return self.path.suffix.lower() in PYTHON_SUFFIXES
+        """Everything that is not C++ or CUDA by its name: scripts need no suffix."""
+        return self.path.suffix.lower() not in CUDA_SUFFIXES
 
 
 class UnreadableFile(Exception):
@@ -58,9 +59,7 @@ def read_source(path: Path, max_size: int) -> bytes:
             )
         data = path.read_bytes()
     except OSError as error:
-        raise UnreadableFile(
-            f"cannot be read: {error.strerror or error}; fix its permissions or exclude it"
-        ) from error
+        raise UnreadableFile(f"cannot be read: {error.strerror or error}; fix its permissions or exclude it") from error
     if b"\0" in data:
         row = data[: data.index(b"\0")].count(b"\n") + 1
         raise UnreadableFile("contains a NUL byte; it is binary or damaged: repair or exclude it", row)
@@ -72,7 +71,9 @@ def decode_python(data: bytes) -> str:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError as error:
-        raise UnreadableFile(f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8") from error
+        raise UnreadableFile(
+            f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8"
+        ) from error
     return _decode(data, encoding)
 
 

@@ -21,7 +21,9 @@ class Suppressions:
 
     def cover(self, code: str, slug: str, first: int, last: int) -> bool:
         """Whether a comment covers a finding whose statement stands in these rows; the comment counts as used."""
-        covering = [pragma for pragma in self._pragmas if self._names(pragma, code, slug) and self._reaches(pragma, first, last)]
+        covering = [
+            pragma for pragma in self._pragmas if self._names(pragma, code, slug) and self._reaches(pragma, first, last)
+        ]
         self._used.update(covering)
         return bool(covering)
 
@@ -34,7 +36,9 @@ class Suppressions:
             return True
         if pragma.form == "off":
             return pragma.row < first and not any(
-                other.form == "on" and pragma.row < other.row <= first and (not other.names or other.names == pragma.names)
+                other.form == "on"
+                and pragma.row < other.row <= first
+                and (not other.names or other.names == pragma.names)
                 for other in self._pragmas
             )
         if pragma.form not in ("ignore", "noqa"):
@@ -45,7 +49,9 @@ class Suppressions:
 
     def _only_comments(self, first: int, last: int) -> bool:
         lines = self._lines()
-        return last - first < 20 and all(lines[row - 1].lstrip().startswith(("#", "//")) for row in range(first, last + 1))
+        return last - first < 20 and all(
+            lines[row - 1].lstrip().startswith(("#", "//")) for row in range(first, last + 1)
+        )
 
     def sites(self, filename: str, known: Iterable[str], judged: Iterable[str]) -> Iterator[Suppression]:
         """Every comment, with whether it was needed. One that names only rules which were not judged counts as used."""

@@ -47,12 +47,16 @@ class DedupWithKnownPosition(Rule):
         dropped = site.dropped
         call = wording(dropped.call.call)
         related = tuple(
-            Hop(leak.function.module.file.name, leak.sink.call[4] >> 44, f"de-duplication in `{leak.function.record.qualname}`")
+            Hop(
+                leak.function.module.file.name,
+                leak.sink.call[4] >> 44,
+                f"de-duplication in `{leak.function.record.qualname}`",
+            )
             for leak in dropped.leaks
         )
         yield Judgement(
-            message=f"`{call}` drops `{dropped.parameter}`, with which `{dropped.sibling.record.qualname}` does without "
-            f"the de-duplication that this call leads to",
+            message=f"`{call}` drops `{dropped.parameter}`, with which `{dropped.sibling.record.qualname}` avoids the "
+            f"de-duplication that this call leads to",
             cure=f"pass `{dropped.parameter}` on, or take representatives here by slicing",
             confidence=Confidence.LIKELY,
             related=related,

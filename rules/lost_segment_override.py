@@ -46,8 +46,15 @@ class LostSegmentOverride(Rule):
         flow.insert(0, program.hop(lost.method, f"`{base}` never reads `{lost.parameter}`"))
         if lost.caller is not None:
             caller, call = lost.caller
-            flow.insert(0, Hop(caller.module.file.name, call.call[4] >> 44, f"`{caller.record.qualname}` passes `{lost.parameter}`"))
-        related = (program.hop(lost.sibling, f"sibling that uses `{lost.parameter}`"),) if lost.sibling is not None else ()
+            flow.insert(
+                0,
+                Hop(
+                    caller.module.file.name, call.call[4] >> 44, f"`{caller.record.qualname}` passes `{lost.parameter}`"
+                ),
+            )
+        related = (
+            (program.hop(lost.sibling, f"sibling that uses `{lost.parameter}`"),) if lost.sibling is not None else ()
+        )
         yield Judgement(
             message=message,
             cure=f"override `{lost.method.record.name}` in `{name}` and use `{lost.parameter}`",

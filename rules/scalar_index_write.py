@@ -65,7 +65,7 @@ class ScalarIndexWrite(Rule):
 
 def _cure(site: WriteSite, target: str, value: str) -> str:
     """What to write: by the kinds of the index items."""
-    items = site.write.index[1] if site.write.index[0] == "tuple" else (site.write.index,)
+    items = site.write.subscript[1] if site.write.subscript[0] == "tuple" else (site.write.subscript,)
     kinds = [kind for kind, _ in site.shape.parts]
     index = ", ".join(wording(item) for item in items)
     tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor")]

@@ -22,7 +22,11 @@ SMALL_RUN = 400_000
 
 
 def index(
-    files: Sequence[SourceFile], cache: IndexCache, jobs: int, max_size: int, progress: Callable[[int], None] | None = None
+    files: Sequence[SourceFile],
+    cache: IndexCache,
+    jobs: int,
+    max_size: int,
+    progress: Callable[[int], None] | None = None,
 ) -> list[Indexed]:
     """The facts of each file, in the order given. Whatever is wrong with a file is its result."""
     results: list[Indexed | None] = [None] * len(files)
@@ -75,7 +79,9 @@ def _parse_all(
     method = "fork" if sys.platform == "linux" else "spawn"
     chunks = _chunks(missing, files, total // (jobs * 16) + 1)
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context(method)) as pool:
-        for chunk, payloads in zip(chunks, pool.map(_work, [[task[3] for task in chunk] for chunk in chunks]), strict=True):
+        for chunk, payloads in zip(
+            chunks, pool.map(_work, [[task[3] for task in chunk] for chunk in chunks]), strict=True
+        ):
             for (position, key, _, _), payload in zip(chunk, payloads, strict=True):
                 yield position, key, payload
 

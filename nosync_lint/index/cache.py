@@ -37,7 +37,11 @@ class _Records(pickle.Unpickler):
     """Builds our own record types and nothing else, whatever the bytes say."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module in _MODULES or (module, name) in (("builtins", "frozenset"), ("builtins", "set"), ("builtins", "complex")):
+        if module in _MODULES or (module, name) in (
+            ("builtins", "frozenset"),
+            ("builtins", "set"),
+            ("builtins", "complex"),
+        ):
             return super().find_class(module, name)
         raise ValueError(f"unexpected {module}.{name} in the cache")
 

@@ -27,8 +27,8 @@ _STOPS = frozenset({"throw_statement"})
 _PANICS = ("panic", "Panic", "throw", "abort", "Fail", "fail", "Unreachable", "unreachable")
 _WHOLE = frozenset({"declaration", "expression_statement", "return_statement"})  # trusted as a whole or not at all
 _SKIPPED = frozenset({
-    "comment", "string_literal", "type_definition", "using_declaration", "alias_declaration", "static_assert_declaration",
-    "preproc_def", "preproc_call", "preproc_include", "preproc_function_def", "gnu_asm_expression", "struct_specifier",
+    "comment", "string_literal", "type_definition", "using_declaration", "alias_declaration",
+    "static_assert_declaration", "preproc_def", "preproc_call", "preproc_include", "preproc_function_def", "gnu_asm_expression", "struct_specifier",
     "class_specifier", "enum_specifier", "union_specifier", "break_statement", "continue_statement",
 })  # fmt: skip
 
@@ -64,8 +64,8 @@ def declared_name(declarator: Node | None) -> tuple[str, Node | None]:
         if declarator is None:
             return "", None
         if declarator.type in (
-            "identifier", "field_identifier", "qualified_identifier", "template_function", "structured_binding_declarator",
-            "operator_name", "destructor_name", "type_identifier",
+            "identifier", "field_identifier", "qualified_identifier", "template_function",
+            "structured_binding_declarator", "operator_name", "destructor_name", "type_identifier",
         ):  # fmt: skip
             return text_of(declarator), declarator
         inner = declarator.child_by_field_name("declarator")
@@ -304,9 +304,8 @@ class Body:
         given = callee.child_by_field_name("arguments")
         descriptor = next(iter(given.named_children), None) if given is not None else None
         value = next((child for child in arguments.named_children if child.type != "comment"), None)
-        return (
-            "cast", _descriptor_text(descriptor), self.lower(value) if value is not None else OPAQUE, node.start_point[0] + 1
-        )  # fmt: skip
+        lowered = self.lower(value) if value is not None else OPAQUE
+        return "cast", _descriptor_text(descriptor), lowered, node.start_point[0] + 1
 
     def _c_cast(self, node: Node) -> Expr:
         kind = _descriptor_text(node.child_by_field_name("type"))

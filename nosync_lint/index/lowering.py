@@ -343,9 +343,7 @@ class Lowering:
 
     def _write(self, node: ast.expr, base: Expr, index: Expr, value: Expr, op: str | None) -> None:
         scope = self.scope
-        scope.writes.append(
-            IndexWrite(base, index, value, op, _place(node), scope.seq, scope.block, scope.statement)
-        )
+        scope.writes.append(IndexWrite(base, index, value, op, _place(node), scope.seq, scope.block, scope.statement))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         value, op, target = self.lower(node.value), _OPERATORS[type(node.op)], node.target
@@ -503,8 +501,7 @@ class Lowering:
         if arguments.vararg:
             listed.append((arguments.vararg, "args", None))
         listed += [
-            (arg, "keyword", default)
-            for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            (arg, "keyword", default) for arg, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
         ]
         if arguments.kwarg:
             listed.append((arguments.kwarg, "kwargs", None))

@@ -9,7 +9,9 @@ import tokenize
 from nosync_lint.index.records import Pragma
 
 _OURS = re.compile(r"(?:#|//)\s*nosync-lint:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]]*)\])?[:\s]*(?P<reason>.*)", re.I)
-_NOQA = re.compile(r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I)
+_NOQA = re.compile(
+    r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
+)
 FORMS = frozenset({"ignore", "hot", "cold", "off", "on", "skip-file"})
 
 

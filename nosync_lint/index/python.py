@@ -42,6 +42,8 @@ def _parse(text: str) -> ast.Module:
             return ast.parse(text)
     except SyntaxError as error:
         row = error.lineno or 1
-        raise UnreadableFile(f"cannot be parsed as Python {sys.version_info[0]}.{sys.version_info[1]}: {error.msg}", row) from error
+        raise UnreadableFile(
+            f"cannot be parsed as Python {sys.version_info[0]}.{sys.version_info[1]}: {error.msg}", row
+        ) from error
     except (RecursionError, MemoryError) as error:
         raise UnreadableFile("is nested too deeply to parse; split it or exclude it") from error

@@ -80,10 +80,10 @@ class AttributeWrite(NamedTuple):
 
 
 class IndexWrite(NamedTuple):
-    """`base[index] = value`, or with `op` the augmented form. `statement` is the place of the whole statement."""
+    """`base[subscript] = value`, or with `op` the augmented form. `statement` is the place of the whole statement."""
 
     base: Expr
-    index: Expr
+    subscript: Expr
     value: Expr
     op: str | None
     pos: int

@@ -73,7 +73,7 @@ class Annotations:
     def _generic(self, expr: Expr, function: Function) -> Value:
         base = expr[1]
         name = base[-1] if base[0] in ("name", "attr") else ""
-        parts = expr[2][1] if expr[2][0] == "tuple" else (expr[2],)
+        parts: tuple[Expr, ...] = expr[2][1] if expr[2][0] == "tuple" else (expr[2],)
         if name in _WRAPPERS:
             return self.declared(parts[0], function)
         if name == "Union":
@@ -91,4 +91,3 @@ class Annotations:
         if outer.kind in ("list", "set", "iter"):
             return Value(outer.kind, items=self.declared(parts[0], function))
         return outer
-

@@ -48,10 +48,7 @@ def builtin_call(name: str, arguments: Arguments, operations: Operations) -> Val
     if form == "same":
         return first._replace(ref=None)
     if form == "element":
-        if len(args) > 1 and name != "sum":
-            found = vote(args)
-        else:
-            found = _items(first)
+        found = vote(args) if len(args) > 1 and name != "sum" else _items(first)
         return found._replace(ref=None) if found.kind in ("int", "float", "number") else found
     return Value(form)
 

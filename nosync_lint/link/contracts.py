@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Hop
 from nosync_lint.index.records import CallSite, Expr
-from nosync_lint.link.calls import Target, bind, Binding
+from nosync_lint.link.calls import Binding, Target, bind
 from nosync_lint.link.heat import HeatMap
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.project import Class, Function, Project
@@ -89,7 +89,8 @@ class Contracts:
         for key in sorted(grouped):
             group = grouped[key]
             first = group[0]
-            assert first.leak is not None and first.sibling is not None
+            assert first.leak is not None
+            assert first.sibling is not None
             leaks = tuple({one.leak.sink.call[4]: one.leak for one in group if one.leak is not None}.values())
             yield DroppedPosition(first.method, first.leak.calls[0][1], first.parameter, first.sibling, leaks)
 
@@ -100,10 +101,20 @@ class Contracts:
         for function in self._project.functions:
             record = function.record
             cls = function.cls
-            if cls is None or record.form != "function" or "stub" in record.flags or not record.calls or not cls.children:
+            if (
+                cls is None
+                or record.form != "function"
+                or "stub" in record.flags
+                or not record.calls
+                or not cls.children
+            ):
                 continue
             for index, parameter in enumerate(record.parameters):
-                if parameter.name in record.reads or parameter.form in ("args", "kwargs") or (index == 0 and function.binds):
+                if (
+                    parameter.name in record.reads
+                    or parameter.form in ("args", "kwargs")
+                    or (index == 0 and function.binds)
+                ):
                     continue
                 siblings = [
                     override
@@ -198,4 +209,7 @@ def hops_of(leak: Leak, name: Callable[[Function], str]) -> tuple[Hop, ...]:
         Hop(name(function), site.call[4] >> 44, f"`{function.record.qualname}` calls `{site.call[1][-1]}`")
         for function, site in leak.calls
     ]
-    return (*hops, Hop(name(leak.function), leak.sink.call[4] >> 44, f"`{leak.function.record.qualname}` reads a count back here"))
+    return (
+        *hops,
+        Hop(name(leak.function), leak.sink.call[4] >> 44, f"`{leak.function.record.qualname}` reads a count back here"),
+    )

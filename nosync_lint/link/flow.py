@@ -66,7 +66,9 @@ def reaching(record: FunctionRecord, name: str, seq: int, block: int) -> tuple[l
         last = blocks[number].last
         inside = [d for d in found if d.seq >= seq and d.seq <= last and number in enclosing(blocks, d.block)]
         starts = min((d.seq for d in found if number in enclosing(blocks, d.block)), default=seq)
-        if hidden_since >= starts and any(d.seq == hidden_since and number in enclosing(blocks, d.block) for d in reached):
+        if hidden_since >= starts and any(
+            d.seq == hidden_since and number in enclosing(blocks, d.block) for d in reached
+        ):
             continue
         reached.extend(d for d in inside if d not in reached)
     return reached, hidden_since < 0

@@ -142,7 +142,11 @@ class Roots:
         cls = function.cls
         if cls is None:
             parent = function.parent
-            if parent is not None and parent.record.form == "module" and _any(record.name, tuple(self._generic["hot_functions"])):
+            if (
+                parent is not None
+                and parent.record.form == "module"
+                and _any(record.name, tuple(self._generic["hot_functions"]))
+            ):
                 return "frees, allocates or evicts by its name"
             return None
         for base, names in self._generic["hot_methods_of"].items():
@@ -172,7 +176,8 @@ class Roots:
         if function.cls is not None:
             names += [[*cls.name.split("."), record.name] for cls in function.cls.mro[1:]]
         return any(
-            len(pattern) <= len(name) and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
+            len(pattern) <= len(name)
+            and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
             for pattern in candidates
             for name in names
         )
@@ -194,7 +199,9 @@ class Roots:
             for pragma in module.index.pragmas:
                 if pragma.form not in ("hot", "cold"):
                     continue
-                inside = [f for f in module.functions if f.record.form == "function" and _covers(f, pragma.row, pragma.alone)]
+                inside = [
+                    f for f in module.functions if f.record.form == "function" and _covers(f, pragma.row, pragma.alone)
+                ]
                 if inside:
                     marked[max(inside, key=lambda f: f.record.pos).number] = pragma.form
         return marked
@@ -233,7 +240,9 @@ class HeatMap:
             function = step.caller
             step = self.hot[function.number]
         why = self.roots.why_hot(function)
-        hops.append(Hop(function.module.file.name, function.record.pos >> 44, f"hot root `{function.record.qualname}` ({why})"))
+        hops.append(
+            Hop(function.module.file.name, function.record.pos >> 44, f"hot root `{function.record.qualname}` ({why})")
+        )
         return function.name, tuple(reversed(hops))
 
     def _spread(self, roots: list[Function]) -> dict[int, Step]:

@@ -61,7 +61,7 @@ class KernelSources:
         return max(found, key=lambda p: (len(posixpath.commonprefix([p, path])), p), default=None)
 
     def functions(self, path: str, name: str, owner: str = "") -> list[Place]:
-        """Functions of that name that `path` sees; those of the class that `name` or `owner` says, where there are any."""
+        """Functions of that name that `path` sees; those of the class of `name` or `owner`, where there are any."""
         scope, _, last = name.rpartition("::")
         seen = self.visible(path)
         found = [place for place in self._functions.get(last, ()) if place.path in seen]

@@ -77,7 +77,7 @@ class MatchContract(NamedTuple):
 
 
 class UnmatchedArguments(NamedTuple):
-    """A function that matches some tensors, by `matcher`, and hands others to a kernel unmatched, each with its hops."""
+    """A function that matches some tensors, by `matcher`, and hands others to a kernel unmatched, with their hops."""
 
     kind: str
     path: str
@@ -175,7 +175,8 @@ class Kernels:
         kinds = {use.kind for use, rest in uses if rest == ()}
         return MatchContract(
             "matcher", place.path, matcher.span, _named(place.function), argument.name, matcher,
-            _demanded(matcher, symbols, rank), frozenset(checked), frozenset(passed), "contiguous" in kinds, "dtype" in kinds,
+            _demanded(matcher, symbols, rank), frozenset(checked), frozenset(passed), "contiguous" in kinds,
+            "dtype" in kinds,
             tuple(strides[dimension] for dimension in sorted(strides)), _reads(uses),
             next((_hops(use) for use in derefs), ()), launched and bool(derefs) and not escapes,
         )  # fmt: skip

@@ -62,7 +62,11 @@ class Operations:
         if value is None:
             return None
         if value.kind == "extern" and isinstance(value.ref, str):
-            return self.dtypes.get(value.ref) or {"builtins.int": "int", "builtins.float": "float", "builtins.bool": "bool"}.get(value.ref)
+            return self.dtypes.get(value.ref) or {
+                "builtins.int": "int",
+                "builtins.float": "float",
+                "builtins.bool": "bool",
+            }.get(value.ref)
         if value.kind == "dtype":
             return value.dtype
         return None
@@ -134,6 +138,8 @@ class Operations:
         where = _operand_where(tensors)
         rank = _broadcast(left, right)
         dtype = "float" if op == "/" else _promote([left, right])
+        if dtype is None and op in _ARITHMETIC and "float" not in (left.kind, right.kind) and _has_number(left, right):
+            dtype = "number"  # an int or a float, and no mask
         if op == "@":
             rank = None
         trust = min(value.trust for value in tensors)
@@ -247,7 +253,7 @@ class Operations:
             return _element(operand).dtype
         if form == "data":
             return _data_dtype(operand)
-        default = form.partition(":")[2]
+        default = str(form).partition(":")[2]
         if "dtype" in kwargs and kwargs["dtype"].kind != "none":
             return self.dtype(kwargs["dtype"])
         if default == "same":
@@ -336,7 +342,7 @@ def _broadcast(left: Value, right: Value) -> int | None:
 
 def _promote(values: Sequence[Value]) -> str | None:
     """The dtype class of a mixed operation; a Python number only raises the class of a tensor."""
-    order = ("bool", "int", "float")
+    order = ("bool", "int", "number", "float")
     kinds = [value.dtype if value.kind == "tensor" else value.kind for value in values]
     known = [kind for kind in kinds if kind in order]
     if "float" in known:
@@ -344,6 +350,14 @@ def _promote(values: Sequence[Value]) -> str | None:
     if len(known) < len(kinds) and not any(v.kind == "tensor" and v.dtype == "int" for v in values):
         return None
     return max(known, key=order.index) if known else None
+
+
+_ARITHMETIC = frozenset({"+", "-", "*", "//", "%", "**"})
+
+
+def _has_number(left: Value, right: Value) -> bool:
+    """Whether one side is an int, or a tensor of ints or numbers, so that the result of arithmetic is no bool."""
+    return any(v.kind == "int" or (v.kind == "tensor" and v.dtype in ("int", "number")) for v in (left, right))
 
 
 def _plain(op: str, left: Value, right: Value) -> Value:

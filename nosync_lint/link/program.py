@@ -11,13 +11,16 @@ from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import CallSite, IndexWrite, ModuleIndex, unpack
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
+from nosync_lint.link.evaluation import At
 from nosync_lint.link.heat import HeatMap, Roots
-from nosync_lint.link.inference import At, IndexShape, Inference
+from nosync_lint.link.indexing import IndexShape
+from nosync_lint.link.inference import Inference
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.project import Class, Function, Project, called_name
+from nosync_lint.link.project import Class, Function, Module, Project, called_name
 from nosync_lint.link.semantics import CallModel, Semantics, Verdict
 from nosync_lint.link.values import UNKNOWN, Value
+from nosync_lint.link.wording import wording
 from nosync_lint.source import SourceFile, Span
 
 
@@ -103,7 +106,7 @@ class Program:
             if target.kind != "tensor":
                 continue
             value = self.inference.value(write.value, at)
-            shape = self.inference.index_shape(write.index, at)
+            shape = self.inference.index_shape(write.subscript, at)
             verdict = self.semantics.index_write(target, shape, value, write.op)
             if verdict.row:
                 found.append(WriteSite(function, write, target, shape, value, verdict))
@@ -117,7 +120,10 @@ class Program:
             if self._never_here(function):
                 continue
             for site in function.record.calls:
-                if called_name(site.call) in self.semantics.call_names and self.roots.rare_block(function, site.block) != "platform":
+                if (
+                    called_name(site.call) in self.semantics.call_names
+                    and self.roots.rare_block(function, site.block) != "platform"
+                ):
                     places.append((function, site))
         return tuple(ref for function, site in places if (ref := self._call_ref(function, site)) is not None)
 
@@ -217,10 +223,12 @@ class Program:
         return f"{function.module.file.name}:{site.call[4] >> 44}"
 
     def evidence(self, value: Value) -> tuple[Hop, ...]:
-        """Why a value is believed to be what it is."""
-        if value.why is None:
+        """Why a value is believed to be what it is: where it was made, or how it came in."""
+        why = value.why
+        if why is None:
             return ()
-        return (Hop(self.project.modules[value.why.module].file.name, value.why.row, value.why.note),)
+        module = self.project.modules[why.module]
+        return (Hop(module.file.name, why.row, why.note or _made(module, why.row)),)
 
     def _never_here(self, function: Function) -> bool:
         """Code that does not run on CUDA hosts: other platforms' modules."""
@@ -261,3 +269,15 @@ def place_of(site: object) -> Place | None:
 def _place(function: Function, pos: int, statement: int, block: int) -> Place:
     return Place(function.module.file.name, pos >> 44, pos, None, statement, function, block)
 
+
+def _made(module: Module, row: int) -> str:
+    """The assignment that stands in a row, in words."""
+    for function in module.functions:
+        for write in function.record.attributes:
+            if write.row == row:
+                return f"`{wording(write.base)}.{write.name} = {wording(write.value)}`"
+        for name, definitions in function.record.definitions.items():
+            for found in definitions:
+                if found.row == row and "~" not in name:
+                    return f"`{name} = {wording(found.value)}`"
+    return "made here"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 from nosync_lint.index.records import AttributeWrite, CallSite, ClassRecord, Expr, FunctionRecord, ModuleIndex
 from nosync_lint.link.values import UNKNOWN, Value
@@ -119,7 +119,7 @@ class Project:
 
     # -- modules --
 
-    def _add(self, file: SourceFile, index: ModuleIndex, packages: set[object]) -> None:
+    def _add(self, file: SourceFile, index: ModuleIndex, packages: set[Path]) -> None:
         name = _module_name(file, packages)
         module = Module(len(self.modules), name, file, index)
         self.modules.append(module)
@@ -209,7 +209,11 @@ class Project:
         found: Value | None = None
         for definition in module.index.functions[0].definitions.get(name, ()):
             value = self.static(module, definition.value) or Value("unknown", ref=key_of(module, name), trust=0)
-            if found is None or not found.known or (found.kind in ("extern", "module") and value.kind in ("function", "class")):
+            if (
+                found is None
+                or not found.known
+                or (found.kind in ("extern", "module") and value.kind in ("function", "class"))
+            ):
                 found = value
             elif found.kind == value.kind and found.kind in ("function", "class") and found != value:
                 found = found._replace(ref=tuple(sorted({*found.ref, *value.ref}, key=repr)), trust=1)
@@ -319,7 +323,7 @@ def called_name(call: Expr) -> str | None:
     return func[-1] if func[0] in ("name", "attr") else None
 
 
-def _module_name(file: SourceFile, packages: set[object]) -> str:
+def _module_name(file: SourceFile, packages: set[Path]) -> str:
     folder = file.path.parent
     top = None
     for ancestor in (folder, *folder.parents):
@@ -368,5 +372,3 @@ def _merge(rows: list[list[Class]]) -> list[Class]:
         merged.append(head)
         rows = [kept for kept in ([c for c in row if c is not head] for row in rows) if kept]
     return merged
-
-

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nosync_lint.finding import Confidence
-from nosync_lint.link.inference import IndexShape
+from nosync_lint.link.indexing import IndexShape
 from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, Value
 from nosync_lint.models import load
 
@@ -67,7 +67,8 @@ class Semantics:
         return tuple(
             release
             for release in self.targets
-            if (not since or _version(release) >= _version(since)) and (not until or _version(release) < _version(until))
+            if (not since or _version(release) >= _version(since))
+            and (not until or _version(release) < _version(until))
         )
 
     def verdict(self, row: str, trust: int, because: str) -> Verdict:
@@ -91,7 +92,7 @@ class Semantics:
 
     @staticmethod
     def _stored(value: Value) -> str | None:
-        """"number" for a Python number, "cpu0d" for a 0-dim tensor of the host; None where no host scalar is stored."""
+        """What kind of host scalar is stored: "number" (of Python), "cpu0d" (a 0-dim tensor of the host), or None."""
         if value.kind in NUMBERS:
             return "number"
         if value.kind == "tensor" and value.where in HOST and value.rank == 0:

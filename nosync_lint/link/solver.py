@@ -78,10 +78,9 @@ class Solver:
         self._open[node] = BOTTOM
         value, reads, low = self._run(node)
         self._open[node] = value
-        if low > index:
-            if len(self._stack) == place + 1:
-                self._settle(place)
-                return
+        if low > index and len(self._stack) == place + 1:
+            self._settle(place)
+            return
         if low >= index and (reads or len(self._stack) > place + 1):
             low = self._iterate(place, index)
             if low >= index:

@@ -31,7 +31,8 @@ class Value(NamedTuple):
     """`kind`: tensor, numpy, int, float, bool, number, str, none, list, tuple, dict, set, iter, object, class,
     function, method, module, extern, unknown, or bottom (not known yet).
 
-    `where` (tensors and devices): device, parametrised, host, pinned, meta, or None. `dtype`: bool, int, float.
+    `where` (tensors and devices): device, parametrised, host, pinned, meta, or None. `dtype`: bool, int, float, or
+    number for an int or float.
     `ref`: the class numbers or external names of an object or class, the function numbers of a function, the
     dotted name of a module or external symbol, the value of a constant. `items`: the element of a container, or
     the elements of a tuple. `trust`: 2 certain, 1 likely, 0 possible. `exact`: the class is the constructed one

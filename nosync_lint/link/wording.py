@@ -23,7 +23,9 @@ def _text(expr: Expr) -> str:
     if form == "const":
         return repr(expr[1])
     if form == "call":
-        given = [_text(arg) for arg in expr[2]] + [f"{name}={_text(value)}" if name else f"**{_text(value)}" for name, value in expr[3]]
+        given = [_text(arg) for arg in expr[2]] + [
+            f"{name}={_text(value)}" if name else f"**{_text(value)}" for name, value in expr[3]
+        ]
         return f"{_text(expr[1])}({', '.join(given)})"
     if form == "sub":
         return f"{_text(expr[1])}[{_index(expr[2])}]"
@@ -39,6 +41,12 @@ def _text(expr: Expr) -> str:
         return f"{expr[1]}{' ' if expr[1] == 'not' else ''}{_text(expr[2])}"
     if form == "ellipsis":
         return "..."
+    if form == "elem":
+        return f"each of {_text(expr[1])}"
+    if form == "item":
+        return f"{_text(expr[1])}[{expr[2]}]"
+    if form == "ifexp":
+        return f"{_text(expr[2])} if {_text(expr[1])} else {_text(expr[3])}"
     if form == "star":
         return f"*{_text(expr[1])}"
     return "..."

@@ -24,6 +24,7 @@ class Report:
 
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
+    `program` is kept alive for questions after the run.
     """
 
     findings: tuple[Finding, ...]
@@ -36,6 +37,7 @@ class Report:
     seconds: float = 0.0
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

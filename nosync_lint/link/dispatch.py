@@ -1,0 +1,71 @@
+"""Which methods a call may run: by the receiver's class and those below it, or by a name only one family has."""
+
+from __future__ import annotations
+
+from nosync_lint.index.records import Expr
+from nosync_lint.link.calls import Target
+from nosync_lint.link.project import Class, Function, Project
+from nosync_lint.link.values import Value
+
+
+class Dispatch:
+    """Class-hierarchy questions about method calls."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._families: dict[str, Class | None] = {}
+        self._only: dict[str, Function | None] = {}
+
+    def callees(self, base: Value, name: str) -> tuple[Function, ...]:
+        """The methods that `base.name()` may run: by its class, and by its subclasses unless it is exact."""
+        found: dict[int, Function] = {}
+        for ref in base.ref:
+            if not isinstance(ref, int):
+                continue
+            cls = self.project.classes[ref]
+            method = cls.method(name)
+            if method is not None:
+                found[method.number] = method
+            if not base.exact:
+                for one in cls.descendants():
+                    if name in one.methods:
+                        found[one.methods[name].number] = one.methods[name]
+        return tuple(found.values())
+
+    def receivers(self, base: Value, name: str) -> list[Target]:
+        """`callees` with the class that each method would run on, where it is exactly known."""
+        found = []
+        for ref in base.ref:
+            if isinstance(ref, int):
+                one = base._replace(ref=(ref,))
+                exact = ref if base.exact else None
+                found += [Target(method.number, method.binds != "", exact) for method in self.callees(one, name)]
+        return list(dict.fromkeys(found))
+
+    def only(self, name: str) -> Function | None:
+        """The one method of the project with a distinctive name; a call of it needs no receiver to be resolved."""
+        if name not in self._only:
+            methods = self.project.methods_by_name.get(name, [])
+            distinctive = len(methods) == 1 and len(name) > 7 and "_" in name.strip("_") and not name.endswith("__")
+            self._only[name] = methods[0] if distinctive and name not in self.project.writes_by_attribute else None
+        return self._only[name]
+
+    def family(self, name: str) -> Class | None:
+        """The class that an attribute or method of this name belongs to, where only it and its subclasses have one."""
+        if name not in self._families:
+            writers = {
+                function.cls
+                for function, write in self.project.writes_by_attribute.get(name, ())
+                if function.cls is not None and is_self(function, write.base)
+            }
+            methods = {method.cls for method in self.project.methods_by_name.get(name, ()) if method.cls is not None}
+            owners = sorted(writers | methods, key=lambda cls: cls.number)
+            tops = [cls for cls in owners if all(cls in other.mro for other in owners)]
+            self._families[name] = tops[0] if tops and len(name) > 2 else None
+        return self._families[name]
+
+
+def is_self(function: Function, base: Expr) -> bool:
+    """Whether an expression is the instance or class that a method runs on."""
+    parameters = function.record.parameters
+    return base[0] == "name" and bool(parameters) and base[1] == parameters[0].name and function.binds != ""

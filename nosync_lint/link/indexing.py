@@ -1,0 +1,62 @@
+"""The items of an index, classified: they decide whether a read or write of a tensor synchronises."""
+
+from __future__ import annotations
+
+from nosync_lint.link.values import Value
+
+
+class IndexShape:
+    """The classified items of an index: (kind, value) pairs, where kind is int, slice, ellipsis, none, bool, mask,
+    tensor (integers), any-tensor (dtype not known), sequence or unknown."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[tuple[str, Value]]) -> None:
+        self.parts = parts
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(kind for kind, _ in self.parts)
+
+    @property
+    def rank_change(self) -> int | None:
+        """How the index changes the rank of a tensor, where that is known."""
+        change, tensors = 0, []
+        for kind, value in self.parts:
+            if kind in ("slice", "ellipsis"):
+                continue
+            if kind == "int":
+                change -= 1
+            elif kind in ("none", "bool"):
+                change += 1
+            elif kind in ("tensor", "any-tensor", "mask") and value.rank is not None and kind != "any-tensor":
+                if kind == "mask":
+                    change += 1 - value.rank
+                else:
+                    change -= 1
+                    tensors.append(value.rank)
+            else:
+                return None
+        return change + (max(tensors) if tensors else 0)
+
+
+def index_part(value: Value) -> tuple[str, Value]:
+    """The kind of one index item that is no slice and no ellipsis by its syntax."""
+    kind = value.kind
+    if kind == "none":
+        return "none", value
+    if kind in ("int", "number"):
+        return "int", value
+    if kind == "bool":
+        return "bool", value
+    if kind == "tensor":
+        if value.dtype == "bool":
+            return "mask", value
+        return ("tensor" if value.dtype in ("int", "number") else "any-tensor"), value
+    if kind in ("list", "iter", "numpy", "tuple"):
+        return "sequence", value
+    if kind == "extern" and value.ref == "builtins.Ellipsis":
+        return "ellipsis", value
+    if kind == "object" and value.ref and value.ref[0] == "builtins.slice":
+        return "slice", value
+    return "unknown", value
