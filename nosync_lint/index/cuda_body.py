@@ -28,7 +28,8 @@ _PANICS = ("panic", "Panic", "throw", "abort", "Fail", "fail", "Unreachable", "u
 _WHOLE = frozenset({"declaration", "expression_statement", "return_statement"})  # trusted as a whole or not at all
 _SKIPPED = frozenset({
     "comment", "string_literal", "type_definition", "using_declaration", "alias_declaration",
-    "static_assert_declaration", "preproc_def", "preproc_call", "preproc_include", "preproc_function_def", "gnu_asm_expression", "struct_specifier",
+    "static_assert_declaration", "preproc_def", "preproc_call",
+    "preproc_include", "preproc_function_def", "gnu_asm_expression", "struct_specifier",
     "class_specifier", "enum_specifier", "union_specifier", "break_statement", "continue_statement",
 })  # fmt: skip
 

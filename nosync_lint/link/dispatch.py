@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nosync_lint.index.records import Expr
 from nosync_lint.link.calls import Target
 from nosync_lint.link.project import Class, Function, Project
 from nosync_lint.link.values import Value
@@ -56,16 +55,10 @@ class Dispatch:
             writers = {
                 function.cls
                 for function, write in self.project.writes_by_attribute.get(name, ())
-                if function.cls is not None and is_self(function, write.base)
+                if function.cls is not None and function.is_self(write.base)
             }
             methods = {method.cls for method in self.project.methods_by_name.get(name, ()) if method.cls is not None}
             owners = sorted(writers | methods, key=lambda cls: cls.number)
             tops = [cls for cls in owners if all(cls in other.mro for other in owners)]
             self._families[name] = tops[0] if tops and len(name) > 2 else None
         return self._families[name]
-
-
-def is_self(function: Function, base: Expr) -> bool:
-    """Whether an expression is the instance or class that a method runs on."""
-    parameters = function.record.parameters
-    return base[0] == "name" and bool(parameters) and base[1] == parameters[0].name and function.binds != ""

@@ -86,14 +86,14 @@ class Evaluation:
                 for one in found
             ]
             if entry:
-                index = _parameter(function, name)
+                index = function.parameter(name)
                 if index is not None:
                     voters.append(self.solver.read(("param", function.number, index)))
                 elif not found and record.form in ("class", "module"):
                     return self._outer(name, function)
             value = vote(voters) if voters else UNKNOWN
             return self.by_name(value, name) if value.kind in ("tensor", "unknown") else value
-        index = _parameter(function, name)
+        index = function.parameter(name)
         if index is not None:
             return self.solver.read(("param", function.number, index))
         return self._outer(name, function)
@@ -105,11 +105,11 @@ class Evaluation:
             if record.form not in ("class", "module"):
                 if name in record.definitions:
                     values = [self._define_cached(found, parent) for found in record.definitions[name]]
-                    index = _parameter(parent, name)
+                    index = parent.parameter(name)
                     if index is not None:
                         values.append(self.solver.read(("param", parent.number, index)))
                     return vote(values)
-                index = _parameter(parent, name)
+                index = parent.parameter(name)
                 if index is not None:
                     return self.solver.read(("param", parent.number, index))
             parent = parent.parent
@@ -473,10 +473,3 @@ def _constant(value: Any) -> Value:
     if value is None:
         return NONE
     return Value("float" if isinstance(value, complex) else type(value).__name__, ref=value)
-
-
-def _parameter(function: Function, name: str) -> int | None:
-    for index, parameter in enumerate(function.record.parameters):
-        if parameter.name == name:
-            return index
-    return None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 from nosync_lint.index.records import AttributeWrite, CallSite, Expr
 from nosync_lint.link.calls import Binding, Target, bind
-from nosync_lint.link.dispatch import is_self
 from nosync_lint.link.evaluation import At, Evaluation
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Class, Function, Project
@@ -15,7 +14,7 @@ from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Origin, Value, vote
 
 MAX_CALLERS = 48
 """A parameter is joined over at most this many callers, taken in project order."""
-MAX_CANDIDATES = 400
+MAX_CANDIDATES = 150
 """The callers of a function are not searched where more calls than this go by its name (`get`, `forward`)."""
 
 
@@ -26,6 +25,9 @@ class Inference(Evaluation):
         super().__init__(project, operations, Solver(self._compute))
         self._is_root = is_root
         self._calls: dict[tuple[int, int], CallSite] = {}
+        self._kinds: dict[str, Callable[..., Value]] = {
+            name[9:]: getattr(self, name) for name in dir(self) if name.startswith("_compute_")
+        }
 
     def targets(self, function: Function, site: CallSite) -> tuple[Target, ...]:
         """The functions of the project that a call may run."""
@@ -36,7 +38,7 @@ class Inference(Evaluation):
     def _compute(self, node: Node) -> Value:
         kept, self._draft, depth = self._draft, {}, self._depth
         self._depth = 0
-        value: Value = getattr(self, f"_compute_{node[0]}")(*node[1:])
+        value = self._kinds[node[0]](*node[1:])
         self._draft, self._depth = kept, depth
         return value
 
@@ -195,12 +197,8 @@ class Inference(Evaluation):
         return Value("method", ref=(method.number,))
 
     def _writes_of(self, classes: Iterable[Class], name: str) -> list[tuple[Function, AttributeWrite]]:
-        wanted = {cls.number for cls in classes}
-        return [
-            (function, write)
-            for function, write in self.project.writes_by_attribute.get(name, ())
-            if function.cls is not None and function.cls.number in wanted and is_self(function, write.base)
-        ]
+        own = self.project.own_writes.get(name)
+        return [write for cls in classes for write in own.get(cls.number, ())] if own else []
 
     def _written(self, function: Function, write: AttributeWrite) -> Value:
         value = self.evaluate(write.value, At(function, write.seq, write.block))
@@ -210,7 +208,7 @@ class Inference(Evaluation):
         """`obj.name = value` elsewhere, where `obj` is of this class."""
         found = []
         for function, write in self.project.writes_by_attribute.get(name, ())[:MAX_CALLERS]:
-            if write.base[0] == "name" and is_self(function, write.base):
+            if write.base[0] == "name" and function.is_self(write.base):
                 continue
             at = At(function, write.seq, write.block)
             base = self.evaluate(write.base, at)

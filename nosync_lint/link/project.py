@@ -28,10 +28,11 @@ class Module:
 class Function:
     """One function record of the project, under a project-wide number."""
 
-    __slots__ = ("cls", "module", "number", "parent", "record")
+    __slots__ = ("_positions", "cls", "module", "number", "parent", "record")
 
     def __init__(self, number: int, module: Module, record: FunctionRecord) -> None:
         self.number, self.module, self.record = number, module, record
+        self._positions: dict[str, int] | None = None
         self.cls: Class | None = None
         self.parent: Function | None = None
 
@@ -39,6 +40,17 @@ class Function:
     def name(self) -> str:
         """The qualified name a person would use: `package.module.Class.method`."""
         return f"{self.module.name}.{self.record.qualname}" if self.record.qualname else self.module.name
+
+    def parameter(self, name: str) -> int | None:
+        """The position of a parameter among the record's parameters."""
+        if self._positions is None:
+            self._positions = {one.name: position for position, one in enumerate(self.record.parameters)}
+        return self._positions.get(name)
+
+    def is_self(self, base: Expr) -> bool:
+        """Whether an expression is the instance or class that this method runs on."""
+        parameters = self.record.parameters
+        return base[0] == "name" and bool(parameters) and base[1] == parameters[0].name and self.binds != ""
 
     @property
     def binds(self) -> str:
@@ -113,6 +125,7 @@ class Project:
         self._link_classes()
         self.calls_by_name: dict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
         self.writes_by_attribute: dict[str, list[tuple[Function, AttributeWrite]]] = defaultdict(list)
+        self.own_writes: dict[str, dict[int, list[tuple[Function, AttributeWrite]]]] = defaultdict(dict)
         self.methods_by_name: dict[str, list[Function]] = defaultdict(list)
         self.aliases: dict[str, set[str]] = defaultdict(set)
         self._tabulate()
@@ -302,6 +315,8 @@ class Project:
                     self.calls_by_name[name].append((function, site))
             for write in record.attributes:
                 self.writes_by_attribute[write.name].append((function, write))
+                if function.cls is not None and function.is_self(write.base):
+                    self.own_writes[write.name].setdefault(function.cls.number, []).append((function, write))
             if function.cls is not None and record.form == "function":
                 self.methods_by_name[record.name].append(function)
             for name, definitions in record.definitions.items():

@@ -22,8 +22,6 @@ T = TypeVar("T")
 MAX_CHANGES = 8
 """A summary in a cycle that changes more often than this keeps its last value."""
 MAX_ROUNDS = 200
-MAX_RESTARTS = 12
-"""A cycle that grows while it is solved starts again, at most this often."""
 STACK = 512 << 20
 """Bytes of stack for the thread that solves: chains of summaries are thousands of calls deep."""
 
@@ -96,20 +94,15 @@ class Solver:
 
     def _iterate(self, place: int, index: int) -> int:
         """Solve the cycle that stands on the stack from `place`. Returns the lowest node it reached, which is below
-        `index` where it turns out to be part of a larger cycle."""
-        low = sys.maxsize
-        for _ in range(MAX_RESTARTS):
-            members = self._stack[place:]
-            for node in members:
-                self._open[node] = BOTTOM
-            low = min(low, self._rounds(members, index))
-            if low < index or len(self._stack) == place + len(members):
-                break
-        return low
+        `index` where it turns out to be part of a larger cycle.
 
-    def _rounds(self, members: list[Node], index: int) -> int:
+        A cycle that turns out to be larger while it is solved goes on with what was added.
+        """
         readers: defaultdict[Node, set[Node]] = defaultdict(set)
         changes: Counter[Node] = Counter()
+        members = self._stack[place:]
+        for node in members:
+            self._open[node] = BOTTOM
         pending = members
         lowest = sys.maxsize
         for _ in range(MAX_ROUNDS):
@@ -129,6 +122,9 @@ class Solver:
                         continue
                     self._open[node] = value
                     touched |= readers[node]
+            grown = self._stack[place + len(members) :]
+            members = members + grown
+            touched.update(grown)
             if lowest < index or not touched:
                 break
             pending = [node for node in members if node in touched]
