@@ -50,7 +50,7 @@ class DedupOnDevice(Rule):
             return
         call = wording(site.site.call[1])
         yield Judgement(
-            message=f"`{call}` of a {describe(site.operand)} reads the number of distinct values back and waits for "
+            message=f"`{call}` of {describe(site.operand)} reads the number of distinct values back and waits for "
             f"the stream {releases(site.verdict.releases, program.semantics.targets)}",
             cure="take one representative per page or segment by slicing where positions are known; else sort and mask "
             "the first of each run",

@@ -55,7 +55,7 @@ class ScalarIndexWrite(Rule):
         stored = "a Python number" if site.value.kind != "tensor" else "a 0-dim CPU tensor"
         when = releases(verdict.releases, program.semantics.targets)
         yield Judgement(
-            message=f"storing {stored} into `{target}`, a {describe(site.target)}, copies it from pageable memory and "
+            message=f"storing {stored} into `{target}`, {describe(site.target)}, copies it from pageable memory and "
             f"waits for the stream {when}: {verdict.because}",
             cure=_cure(site, target, value),
             confidence=verdict.confidence,
@@ -70,7 +70,8 @@ def _cure(site: WriteSite, target: str, value: str) -> str:
     index = ", ".join(wording(item) for item in items)
     tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor")]
     if len(tensors) == 1 and all(kind == "slice" for position, kind in enumerate(kinds) if position not in tensors):
-        return f"{target}.index_fill_({tensors[0]}, {wording(items[tensors[0]])}, {value})"
+        flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
+        return f"{target}.index_fill_({tensors[0]}, {wording(items[tensors[0]])}{flat}, {value})"
     if all(kind == "int" for kind in kinds):
         return f"{target}[{index}].fill_({value})"
     return f"{target}[{index}] = {target}.new_full((), {value})"

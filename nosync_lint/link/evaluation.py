@@ -35,7 +35,10 @@ class At:
 class Evaluation:
     """What an expression is at a place. `solver` holds the summaries, which a subclass computes."""
 
-    def __init__(self, project: Project, operations: Operations, solver: Solver) -> None:
+    def __init__(
+        self, project: Project, operations: Operations, solver: Solver, elsewhere: Callable[[Function, int], bool]
+    ) -> None:
+        self._elsewhere = elsewhere
         self.project, self.operations, self.solver = project, operations, solver
         self.annotations = Annotations(project, operations)
         self.dispatch = Dispatch(project)
@@ -77,7 +80,7 @@ class Evaluation:
             key = (function.number, name, at.seq, at.block)
             known = self._reaching.get(key)
             if known is None:
-                self._reaching[key] = known = reaching(record, name, at.seq, at.block)
+                self._reaching[key] = known = self._here(function, *reaching(record, name, at.seq, at.block))
             found, entry = known
             voters = [
                 self._define_cached(one, function)
@@ -97,6 +100,11 @@ class Evaluation:
         if index is not None:
             return self.solver.read(("param", function.number, index))
         return self._outer(name, function)
+
+    def _here(self, function: Function, found: list[Definition], entry: bool) -> tuple[list[Definition], bool]:
+        """Definitions without those of branches for other platforms, unless there are no others."""
+        here = [one for one in found if not self._elsewhere(function, one.block)]
+        return (here, entry) if here or entry else (found, entry)
 
     def _outer(self, name: str, function: Function) -> Value:
         parent = function.parent

@@ -50,7 +50,7 @@ class Roots:
         self._configured, self._configured_cold = Patterns(hot), Patterns(cold)
         used = self._packages()
         self.presets = tuple(sorted(n for n, p in presets.items() if set(p.get("when", ())) & used))
-        self._preset = Patterns([name for preset in self.presets for name in presets[preset]["hot"]])
+        self._preset = {preset: Patterns(presets[preset]["hot"]) for preset in self.presets}
         self._cold_names = tuple(self._generic["cold"])
         self._cold_modules = frozenset(self._generic["cold_modules"])
         self._elsewhere = frozenset(self._blocks["other_platform_modules"])
@@ -137,8 +137,9 @@ class Roots:
             return "given as hot root"
         if self.is_cold(function) or self.elsewhere(function) or "stub" in record.flags:
             return None
-        if self._preset and self._matches(function, self._preset):
-            return f"hot by preset {'/'.join(self.presets)}"
+        for preset, patterns in self._preset.items():
+            if self._matches(function, patterns):
+                return f"hot by preset `{preset}`"
         cls = function.cls
         if cls is None:
             parent = function.parent

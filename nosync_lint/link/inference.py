@@ -21,8 +21,14 @@ MAX_CANDIDATES = 150
 class Inference(Evaluation):
     """Answers what an expression is at a place. Demand-driven: nothing is computed that no question needs."""
 
-    def __init__(self, project: Project, operations: Operations, is_root: Callable[[Function], bool]) -> None:
-        super().__init__(project, operations, Solver(self._compute))
+    def __init__(
+        self,
+        project: Project,
+        operations: Operations,
+        is_root: Callable[[Function], bool] = lambda function: False,
+        elsewhere: Callable[[Function, int], bool] = lambda function, block: False,
+    ) -> None:
+        super().__init__(project, operations, Solver(self._compute), elsewhere)
         self._is_root = is_root
         self._calls: dict[tuple[int, int], CallSite] = {}
         self._kinds: dict[str, Callable[..., Value]] = {
@@ -72,8 +78,14 @@ class Inference(Evaluation):
         expr = bind(function, binding, index)
         if expr is None:
             return BOTTOM
-        site = binding.site
-        return self.evaluate(expr, At(binding.caller, site.seq, site.block))
+        site, caller = binding.site, binding.caller
+        value = self.evaluate(expr, At(caller, site.seq, site.block))
+        if value.kind != "tensor" or value.where is None:
+            return value
+        name = function.record.parameters[index].name
+        note = f"`{caller.record.qualname or caller.name}` passes it as `{name}`"
+        before = value.why.cut(1) if value.why is not None else None
+        return value._replace(why=Origin(caller.module.number, site.call[4] >> 44, note, before))
 
     def _callers(self, function: Function) -> tuple[Binding, ...]:
         """The calls that may run `function`."""
@@ -198,7 +210,9 @@ class Inference(Evaluation):
 
     def _writes_of(self, classes: Iterable[Class], name: str) -> list[tuple[Function, AttributeWrite]]:
         own = self.project.own_writes.get(name)
-        return [write for cls in classes for write in own.get(cls.number, ())] if own else []
+        found = [one for cls in classes for one in own.get(cls.number, ())] if own else []
+        here = [(function, write) for function, write in found if not self._elsewhere(function, write.block)]
+        return here or found
 
     def _written(self, function: Function, write: AttributeWrite) -> Value:
         value = self.evaluate(write.value, At(function, write.seq, write.block))

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, vote
+from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, alternatives, vote
 from nosync_lint.models import load
 
 Keywords = Mapping[str, Value]
@@ -46,16 +46,22 @@ class Operations:
         """The residency that a `device=` argument names. An unresolved one means the accelerator."""
         if value is None or value.kind == "none":
             return None
-        if value.kind in ("str", "device") and isinstance(value.ref, str):
-            name = value.ref.partition(":")[0]
-            if name in self.hosts:
-                return "host"
-            if name in self.accelerators:
-                return "device"
-            return "meta" if name == "meta" else "parametrised"
+        if value.kind in ("str", "device") and value.ref is not None:
+            places = {self._named_place(str(text)) for text in alternatives(value.ref)}
+            if len(places) == 1:
+                return places.pop()
+            return None if "host" in places else "parametrised"
         if value.kind == "int":
             return "device"
         return value.where or "parametrised"
+
+    def _named_place(self, text: str) -> str:
+        name = text.partition(":")[0]
+        if name in self.hosts:
+            return "host"
+        if name in self.accelerators:
+            return "device"
+        return "meta" if name == "meta" else "parametrised"
 
     def dtype(self, value: Value | None) -> str | None:
         """The dtype class that a `dtype=` argument names, or None."""
@@ -192,7 +198,7 @@ class Operations:
         given = kwargs.get("device")
         if form in ("argument", "like") and given is not None and given.kind != "none":
             where = self.device(given)
-            trust = 2 if given.known and (given.where or isinstance(given.ref, str)) else 1
+            trust = 2 if given.known and (given.where or given.ref is not None) else 1
             return where, min(trust, 1) if where == "parametrised" else trust, None
         if form == "argument":
             pinned = kwargs.get("pin_memory")

@@ -76,7 +76,12 @@ class Program:
         self.operations = Operations()
         self.semantics = Semantics(targets)
         self.roots = Roots(self.project, hot, cold)
-        self.inference = Inference(self.project, self.operations, self.roots.is_hot)
+        self.inference = Inference(
+            self.project,
+            self.operations,
+            self.roots.is_hot,
+            lambda f, block: self.roots.rare_block(f, block) == "platform",
+        )
         self._cuda, self._hot = cuda, tuple(hot)
         self._contracts, self._censuses = tuple(contracts), tuple(censuses)
         self._reported = frozenset(file.name for file, _ in cuda if file.reported)
@@ -224,11 +229,13 @@ class Program:
 
     def evidence(self, value: Value) -> tuple[Hop, ...]:
         """Why a value is believed to be what it is: where it was made, or how it came in."""
+        hops = []
         why = value.why
-        if why is None:
-            return ()
-        module = self.project.modules[why.module]
-        return (Hop(module.file.name, why.row, why.note or _made(module, why.row)),)
+        while why is not None:
+            module = self.project.modules[why.module]
+            hops.append(Hop(module.file.name, why.row, why.note or _made(module, why.row)))
+            why = why.before
+        return tuple(reversed(hops))
 
     def _never_here(self, function: Function) -> bool:
         """Code that does not run on CUDA hosts: other platforms' modules."""

@@ -115,7 +115,7 @@ class Solver:
                     readers[dependency].add(node)
             touched: set[Node] = set()
             for node, value in results:
-                if value != self._open[node]:
+                if value[:-1] != self._open[node][:-1]:  # all but the story of how it is known
                     changes[node] += 1
                     if changes[node] > MAX_CHANGES:
                         self.frozen += changes[node] == MAX_CHANGES + 1

@@ -15,16 +15,23 @@ from nosync_lint.finding import Confidence
 HOST = frozenset({"host", "pinned"})
 ACCELERATED = frozenset({"device", "parametrised"})
 NUMBERS = frozenset({"int", "float", "bool", "number"})
+MAX_TEXTS = 4
+"""A string that may be more texts than this is not known."""
 MAX_CLASSES = 12
 """A receiver that may be of more classes than this is of no known class."""
 
 
 class Origin(NamedTuple):
-    """Where a fact comes from: module number, row, and what stands there."""
+    """Where a fact comes from: module number, row, what stands there, and where that came from."""
 
     module: int
     row: int
     note: str
+    before: Origin | None = None
+
+    def cut(self, length: int) -> Origin:
+        """The last `length` steps of the story."""
+        return self._replace(before=self.before.cut(length - 1) if self.before is not None and length > 1 else None)
 
 
 class Value(NamedTuple):
@@ -136,7 +143,7 @@ def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
 
 def _join(a: Value, b: Value) -> Value:
     """Two values of one kind. What they disagree on becomes unknown."""
-    why = a.why if b.why is None else b.why if a.why is None else min(a.why, b.why)
+    why = a.why if b.why is None else b.why if a.why is None else min(a.why, b.why, key=_story)
     trust = max(a.trust, b.trust)  # one good witness; what the others lack is a cap in `vote`
     kind = a.kind if a.kind == b.kind else "number"
     if kind in ("object", "class", "function", "method"):
@@ -146,6 +153,9 @@ def _join(a: Value, b: Value) -> Value:
         return Value(kind, ref=ref, items=a.items, trust=trust, exact=a.exact and b.exact, why=why)
     if kind in ("extern", "module") and a.ref != b.ref:
         return UNKNOWN
+    if kind == "str" and a.ref != b.ref and a.ref is not None and b.ref is not None:
+        texts = tuple(sorted({*alternatives(a.ref), *alternatives(b.ref)}))
+        return Value(kind, ref=texts if len(texts) <= MAX_TEXTS else None, trust=trust, why=why)
     return Value(
         kind,
         a.where if a.where == b.where else None,
@@ -156,6 +166,16 @@ def _join(a: Value, b: Value) -> Value:
         trust,
         why=why,
     )
+
+
+def _story(origin: Origin) -> tuple[int, int, int, str]:
+    """Stories are compared by length, then by place: the shortest explains best."""
+    return (1 + (origin.before is not None), origin.module, origin.row, origin.note)
+
+
+def alternatives(ref: Any) -> tuple[Any, ...]:
+    """The texts that a joined string may be."""
+    return ref if isinstance(ref, tuple) else (ref,)
 
 
 def _join_items(a: Any, b: Any) -> Any:

@@ -19,7 +19,8 @@ def _text(expr: Expr) -> str:
     if form == "name":
         return str(expr[1]).partition("~")[0]
     if form == "attr":
-        return f"{_text(expr[1])}.{expr[2]}"
+        base = f"({_text(expr[1])})" if expr[1][0] in ("bin", "unary", "ifexp") else _text(expr[1])
+        return f"{base}.{expr[2]}"
     if form == "const":
         return repr(expr[1])
     if form == "call":
@@ -57,7 +58,7 @@ def _index(expr: Expr) -> str:
 
 
 def describe(value: Value) -> str:
-    """A tensor in words: "1-dim int tensor on the device"."""
+    """A tensor in words, with its article: "a 1-dim int tensor on the device"."""
     rank = "" if value.rank is None else f"{value.rank}-dim "
     dtype = "" if value.dtype is None else f"{value.dtype} "
     where = {
@@ -68,7 +69,8 @@ def describe(value: Value) -> str:
         "meta": " on meta",
         None: "",
     }[value.where]
-    return f"{rank}{dtype}tensor{where}"
+    text = f"{rank}{dtype}tensor{where}"
+    return f"an {text}" if text.startswith(("int", "8")) else f"a {text}"
 
 
 def releases(names: tuple[str, ...], all_names: tuple[str, ...]) -> str:
