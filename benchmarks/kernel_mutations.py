@@ -49,7 +49,8 @@ class Mutation(NamedTuple):
 
 def rule(code: str) -> Rule:
     spec = importlib.util.spec_from_file_location(RULES[code], ROOT / "rules" / f"{RULES[code]}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     name = "".join(part.capitalize() for part in RULES[code].split("_"))

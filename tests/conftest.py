@@ -91,7 +91,11 @@ def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lint:
     root = tmp_path / "project"
 
     def run_over(
-        files: Mapping[str, str | bytes], paths: tuple[str, ...] = (".",), jobs: int = 1, cache: bool = False, **given: Any
+        files: Mapping[str, str | bytes],
+        paths: tuple[str, ...] = (".",),
+        jobs: int = 1,
+        cache: bool = False,
+        **given: Any,
     ) -> Report:
         for name, text in {"nosync-lint.toml": "", **files}.items():
             path = root / PurePosixPath(name)

@@ -60,7 +60,7 @@ def test_codes_are_unique_and_in_their_family() -> None:
 
 @each_rule
 def test_only_contracts_kernels_and_the_run_itself_are_without_heat(rule: Rule) -> None:
-    contract = rule.code[3] in "067" and rule.code != "NSL611" or rule.code in ("NSL501", "NSL506")
+    contract = (rule.code[3] in "067" and rule.code != "NSL611") or rule.code in ("NSL501", "NSL506")
     assert rule.heated != contract
 
 

@@ -37,7 +37,9 @@ def linked(found: Discovered) -> list[str]:
 
 
 def test_python_and_cuda_files_are_taken_and_others_are_not(root: Path) -> None:
-    kept = [f"a{suffix}" for suffix in (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hip", ".inl")]
+    kept = [
+        f"a{suffix}" for suffix in (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hip", ".inl")
+    ]
     write(root, *kept, "a.pyi", "a.txt", "a.pyc", "Makefile")
     assert reported(discover(["."])) == sorted(kept)
 
@@ -79,14 +81,14 @@ def test_folders_of_tools_and_environments_are_skipped(root: Path) -> None:
 
 
 def test_a_missing_path_is_named(root: Path) -> None:
-    with pytest.raises(MissingPath, match="^nowhere: no such file or folder"):
+    with pytest.raises(MissingPath, match=r"^nowhere: no such file or folder"):
         discover(["nowhere"])
 
 
 @pytest.mark.parametrize("target", ["gone", "loop"])
 def test_a_broken_or_circular_link_is_named(root: Path, target: str) -> None:
     os.symlink(target, root / "loop")
-    with pytest.raises(MissingPath, match="^loop: is a broken or circular link"):
+    with pytest.raises(MissingPath, match=r"^loop: is a broken or circular link"):
         discover(["loop"])
 
 

@@ -32,7 +32,9 @@ def modules_after(code: str, cwd: Path = ROOT) -> set[str]:
 def check(cwd: Path, *arguments: str) -> tuple[int, set[str], str]:
     """A run of `check` in a fresh process: exit code, the modules it loaded, and its report."""
     code = REPORT_MODULES.format(arguments=json.dumps(["check", "--no-cache", "-j", "1", *arguments]))
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     exit_code, modules = json.loads(done.stderr.splitlines()[-1])
     return exit_code, set(modules), done.stdout

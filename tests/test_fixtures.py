@@ -1,7 +1,7 @@
 """Every sample is linted as a project of its own: exactly the marked lines are reported, and nothing else.
 
-A marker is a comment on the line: `error: [slug]` for exactly one finding, optionally with its confidence or heat behind
-it, `related: [slug]` for a place that a finding names, `missed: [slug]` for one that should be found and is not.
+A marker is a comment on the line: `error: [slug]` for exactly one finding, optionally with its confidence or heat
+behind it, `related: [slug]` for a place that a finding names, `missed: [slug]` for one that should be found and is not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CONFIG = "nosync-lint.toml"
 _WORDS = "|".join([*Confidence, *Heat])
 _MARKER = re.compile(
-    rf"(?:#|//) (?P<form>error|related|missed): \[(?P<slug>[a-z-]+)\](?P<words>(?: (?:{_WORDS}))*)(?=\s*(?:$|#|//|\0|-\*-))"
+    rf"(?:#|//) (?P<form>error|related|missed): \[(?P<slug>[a-z-]+)\](?P<words>(?: (?:{_WORDS}))*)"
+    r"(?=\s*(?:$|#|//|\0|-\*-))"
 )
 _ANY_MARKER = re.compile(r"(?:#|//) ?\w+: ?\[")
 
@@ -80,9 +81,7 @@ def complaints(expected: list[Marker], findings: tuple[Finding, ...]) -> list[st
             if any(word not in (f.confidence, f.heat) for f in here):
                 told = ", ".join(f"{f.confidence} {f.heat}" for f in here)
                 wrong.append(f"{marker.filename}:{marker.row}: {marker.slug} is marked {word} and reported as {told}")
-    named = {
-        (hop.filename, hop.row, f.name) for f in findings for hop in (*f.flow, *f.evidence, *f.related)
-    }
+    named = {(hop.filename, hop.row, f.name) for f in findings for hop in (*f.flow, *f.evidence, *f.related)}
     for marker in expected:
         if marker.form == "related" and (marker.filename, marker.row, marker.slug) not in named:
             wrong.append(f"{marker.filename}:{marker.row}: no finding of {marker.slug} names this line")
@@ -101,21 +100,23 @@ def check(sample: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str
     settings = load_config(config) if config.exists() else Settings()
     config.touch()  # a project of its own, wherever it lies
     monkeypatch.chdir(root)
-    report = run(["."], replace(settings, heat="any", target_torch=settings.target_torch or ">=2.9"), jobs=1, cache=False)
+    report = run(
+        ["."], replace(settings, heat="any", target_torch=settings.target_torch or ">=2.9"), jobs=1, cache=False
+    )
     assert report.failures == ()
     return complaints(expected, report.findings)
 
 
 @pytest.mark.parametrize("sample", samples(), ids=lambda path: path.relative_to(FIXTURES).as_posix())
-def test_exactly_the_marked_lines_are_reported(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exactly_the_marked_lines_are_reported(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(sample, tmp_path / "sample", monkeypatch) == []
 
 
 def test_no_marker_names_an_unknown_rule() -> None:
     known = {rule.slug() for rule in rules()}
-    unknown = {f"{marker.filename}:{marker.row}: {marker.slug}" for marker in markers(FIXTURES) if marker.slug not in known}
+    unknown = {
+        f"{marker.filename}:{marker.row}: {marker.slug}" for marker in markers(FIXTURES) if marker.slug not in known
+    }
     assert unknown == set()
 
 
@@ -174,5 +175,5 @@ def test_a_wrong_marker_is_complained_about(
 @pytest.mark.parametrize("text", ["# error: [a] liekly", "# error:[a]", "# eroor: [a]", "# missed: [A b]"])
 def test_a_malformed_marker_is_not_overlooked(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(text)
-    with pytest.raises(AssertionError, match="a.py:1: malformed marker"):
+    with pytest.raises(AssertionError, match=r"a\.py:1: malformed marker"):
         list(markers(tmp_path))

@@ -31,7 +31,19 @@ MAY_IMPORT = {
     "report": {"__init__", "source", "finding"},
     "suppression": {"source", "index", "rule"},
     "judge": {"source", "config", "finding", "index", "link", "registry", "report", "rule", "suppression"},
-    "pipeline": {"source", "config", "discover", "finding", "index", "judge", "link", "registry", "report", "rule", "target"},
+    "pipeline": {
+        "source",
+        "config",
+        "discover",
+        "finding",
+        "index",
+        "judge",
+        "link",
+        "registry",
+        "report",
+        "rule",
+        "target",
+    },
     "cli": {"__init__", "config", "discover", "index", "pipeline", "registry", "report"},
     "__main__": {"cli"},
     "rules": {"source", "finding", "rule", "link"},
@@ -185,6 +197,10 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
             node.body = [
                 part
                 for part in node.body
-                if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str))
+                if not (
+                    isinstance(part, ast.Expr)
+                    and isinstance(part.value, ast.Constant)
+                    and isinstance(part.value.value, str)
+                )
             ] or [ast.Pass()]
     return tree

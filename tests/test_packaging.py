@@ -69,7 +69,9 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with an sdist of this tree, and the wheel that was built from the sdist."""
     tree = tmp_path_factory.mktemp("tree") / "source"
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "venv"))
+    shutil.copytree(
+        ROOT, tree, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist", "venv")
+    )
     (tree / "dist").mkdir()
     wanted = Version("77") <= Version(importlib.metadata.version("setuptools"))
     run(sys.executable, "-m", "build", *["--no-isolation"] * wanted, "--outdir", tree / "dist", tree, cwd=tree)
@@ -129,7 +131,9 @@ def test_an_installed_wheel_lints(installed: Path, tmp_path: Path) -> None:
 
 def test_a_bare_checkout_says_what_it_lacks(tmp_path: Path) -> None:
     """`rules/` is not importable as `nosync_lint.rules` before it is installed."""
-    shutil.copytree(ROOT / "nosync_lint", tmp_path / "nosync_lint", ignore=shutil.ignore_patterns("__pycache__", "rules"))
+    shutil.copytree(
+        ROOT / "nosync_lint", tmp_path / "nosync_lint", ignore=shutil.ignore_patterns("__pycache__", "rules")
+    )
     blocked = (
         "import sys; sys.path[:0] = ['.']; "
         "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]; "

@@ -32,7 +32,9 @@ def test_a_comment_is_read(comment: str) -> None:
     assert (pragma.row, pragma.alone) == (3, False)
 
 
-@pytest.mark.parametrize("comment", ["# noqa", "# noqa: E501", "# nosync: later", "# see nosync-lint", "# type: ignore"])
+@pytest.mark.parametrize(
+    "comment", ["# noqa", "# noqa: E501", "# nosync: later", "# see nosync-lint", "# type: ignore"]
+)
 def test_other_comments_are_not_ours(comment: str) -> None:
     assert read_pragma(comment, 1, alone=True) is None
 
@@ -50,11 +52,15 @@ def suppressions(text: str) -> Suppressions:
     return Suppressions(python_pragmas(text), text.split("\n").copy)
 
 
-def covers(text: str, first: int, last: int | None = None, code: str = "NSL101", slug: str = "scalar-index-write") -> bool:
+def covers(
+    text: str, first: int, last: int | None = None, code: str = "NSL101", slug: str = "scalar-index-write"
+) -> bool:
     return suppressions(text).cover(code, slug, first, last or first)
 
 
-@pytest.mark.parametrize("name", ["[NSL101]", "[nsl101]", "[scalar-index-write]", "[Scalar-Index-Write]", "", "[NSL301, NSL101]"])
+@pytest.mark.parametrize(
+    "name", ["[NSL101]", "[nsl101]", "[scalar-index-write]", "[Scalar-Index-Write]", "", "[NSL301, NSL101]"]
+)
 def test_a_comment_covers_the_rules_it_names(name: str) -> None:
     assert covers(f"x  # nosync-lint: ignore{name} why", 1)
 
@@ -108,7 +114,8 @@ def test_heat_markers_cover_nothing() -> None:
 
 
 def test_what_covered_nothing_is_told() -> None:
-    text = "a  # nosync-lint: ignore[NSL101] why\nb  # nosync-lint: ignore[NSL301] why\n# nosync-lint: on\n# nosync-lint: huh\n"
+    text = "a  # nosync-lint: ignore[NSL101] why\nb  # nosync-lint: ignore[NSL301] why\n"
+    text += "# nosync-lint: on\n# nosync-lint: huh\n"
     one = suppressions(text)
     assert one.cover("NSL101", "scalar-index-write", 1, 1)
     sites = list(one.sites("m.py", known={"NSL101", "NSL301"}, judged={"NSL101", "NSL301"}))

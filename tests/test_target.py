@@ -51,18 +51,31 @@ def project(tmp_path: Path, files: dict[str, str]) -> Path:
 
 STATED = {
     "pyproject": {"pyproject.toml": "[project]\ndependencies = ['numpy', 'torch>=2.12,<2.14']\n"},
-    "an extra": {"pyproject.toml": "[project.optional-dependencies]\ngpu = ['torch >=2.12,<2.14 ; os_name == \"posix\"']\n"},
+    "an extra": {
+        "pyproject.toml": "[project.optional-dependencies]\ngpu = ['torch >=2.12,<2.14 ; os_name == \"posix\"']\n"
+    },
     "setup.cfg": {"setup.cfg": "[options]\ninstall_requires =\n    numpy\n    torch>=2.12,<2.14\n"},
     "requirements": {"requirements.txt": "# runtime\n-r other.txt\ntorch >=2.12, <2.14  # tested\n"},
     "a requirements folder": {"requirements/cuda.txt": "torch>=2.12,<2.14\n"},
     "another spelling": {"requirements.txt": "Torch[opt-einsum]>=2.12,<2.14\n"},
     "the nearest statement": {
-        "pyproject.toml": "[project]\ndependencies = ['torch>=2.12,<2.14']\n", "requirements.txt": "torch==2.15.0\n",
+        "pyproject.toml": "[project]\ndependencies = ['torch>=2.12,<2.14']\n",
+        "requirements.txt": "torch==2.15.0\n",
     },
-    "one that admits something": {"pyproject.toml": "[project]\ndependencies = ['torch<2']\n", "requirements.txt": "torch>=2.12,<2.14"},
-    "one with a version": {"pyproject.toml": "[project]\ndependencies = ['torch']\n", "requirements.txt": "torch>=2.12,<2.14"},
-    "beside damaged files": {"pyproject.toml": "[project", "setup.cfg": "options", "requirements.txt": "torch>=2.12,<2.14"},
-}  # fmt: skip
+    "one that admits something": {
+        "pyproject.toml": "[project]\ndependencies = ['torch<2']\n",
+        "requirements.txt": "torch>=2.12,<2.14",
+    },
+    "one with a version": {
+        "pyproject.toml": "[project]\ndependencies = ['torch']\n",
+        "requirements.txt": "torch>=2.12,<2.14",
+    },
+    "beside damaged files": {
+        "pyproject.toml": "[project",
+        "setup.cfg": "options",
+        "requirements.txt": "torch>=2.12,<2.14",
+    },
+}
 
 
 @pytest.mark.parametrize("files", STATED.values(), ids=STATED.keys())
@@ -85,7 +98,7 @@ def test_the_metadata_beside_an_unpacked_package_is_read(tmp_path: Path) -> None
         tmp_path,
         {
             "my_server/a.py": "",
-            "my_server-0.5.dist-info/METADATA": "Name: my-server\nRequires-Dist: torch==2.13.0\n\nRequires-Dist: torch==2.9\n",
+            "my_server-0.5.dist-info/METADATA": "Requires-Dist: torch==2.13.0\n\nRequires-Dist: torch==2.9\n",
             "other-1.0.dist-info/METADATA": "Requires-Dist: torch==2.14.0\n",
         },
     )

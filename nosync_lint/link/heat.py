@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -26,16 +26,23 @@ class Patterns:
     """Dotted name patterns, looked up by the last part of a name."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._all = [tuple(name.split(".")) for name in names]
+        self._literal: dict[str, list[tuple[str, ...]]] = {}
+        self._globs: list[tuple[str, ...]] = []
+        for pattern in (tuple(name.split(".")) for name in names):
+            if any(mark in pattern[-1] for mark in "*?["):
+                self._globs.append(pattern)
+            else:
+                self._literal.setdefault(pattern[-1], []).append(pattern)
         self._ending: dict[str, list[tuple[str, ...]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._all)
+        return bool(self._literal or self._globs)
 
     def ending(self, name: str) -> list[tuple[str, ...]]:
         """The patterns whose last part matches a name."""
         if name not in self._ending:
-            self._ending[name] = [pattern for pattern in self._all if fnmatchcase(name, pattern[-1])]
+            globs = [pattern for pattern in self._globs if fnmatchcase(name, pattern[-1])]
+            self._ending[name] = self._literal.get(name, []) + globs
         return self._ending[name]
 
 
@@ -61,13 +68,9 @@ class Roots:
 
     def unmatched(self, hot: Sequence[str]) -> list[str]:
         """The given root names that name no function."""
-        wanted = {name: Patterns([name]) for name in hot}
-        for function in self._project.functions:
-            for name in [n for n, pattern in wanted.items() if self._matches(function, pattern)]:
-                del wanted[name]
-            if not wanted:
-                break
-        return sorted(wanted)
+        wanted = Patterns(hot)
+        matched = {one for function in self._project.functions for one in self._matching(function, wanted)}
+        return sorted(name for name in hot if tuple(name.split(".")) not in matched)
 
     def why_hot(self, function: Function) -> str | None:
         """Why a function is a hot root, or None."""
@@ -166,22 +169,26 @@ class Roots:
             )
         return self._pools[cls.number]
 
+    def _matches(self, function: Function, patterns: Patterns) -> bool:
+        return any(True for _ in self._matching(function, patterns))
+
     @staticmethod
-    def _matches(function: Function, patterns: Patterns) -> bool:
+    def _matching(function: Function, patterns: Patterns) -> Iterator[tuple[str, ...]]:
+        """The patterns that match the end of a function's name, or of the same method's name in a base class."""
         record = function.record
-        own = function.name.split(".")
         candidates = patterns.ending(record.name)
         if not candidates:
-            return False
-        names = [own]
+            return
+        names = [function.name.split(".")]
         if function.cls is not None:
             names += [[*cls.name.split("."), record.name] for cls in function.cls.mro[1:]]
-        return any(
-            len(pattern) <= len(name)
-            and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
-            for pattern in candidates
-            for name in names
-        )
+        for pattern in candidates:
+            if any(
+                len(pattern) <= len(name)
+                and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
+                for name in names
+            ):
+                yield pattern
 
     def _packages(self) -> set[str]:
         used: set[str] = set()

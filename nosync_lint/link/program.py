@@ -82,13 +82,13 @@ class Program:
             self.roots.is_hot,
             lambda f, block: self.roots.rare_block(f, block) == "platform",
         )
-        self._cuda, self._hot = cuda, tuple(hot)
+        self.cuda, self._hot = tuple(cuda), tuple(hot)
         self._contracts, self._censuses = tuple(contracts), tuple(censuses)
         self._reported = frozenset(file.name for file, _ in cuda if file.reported)
 
     @cached_property
     def kernels(self) -> Kernels:
-        return Kernels({file.name: index for file, index in self._cuda})
+        return Kernels({file.name: index for file, index in self.cuda})
 
     @cached_property
     def heat(self) -> HeatMap:

@@ -169,7 +169,7 @@ def test_calls_are_kept_wherever_they_stand() -> None:
                     e(g(h()))
         try:
             i()
-        except j() as error:
+        except E as error:
             k()
         finally:
             l()
@@ -183,7 +183,16 @@ def test_calls_are_kept_wherever_they_stand() -> None:
 
 
 def test_match_statements_define_what_they_capture() -> None:
-    record = body("def f(x):\n    match g(x):\n        case [a, *b] if h(a):\n            return a\n        case {'k': c, **d}:\n            return d\n")
+    record = body(
+        """
+        def f(x):
+            match g(x):
+                case [a, *b] if h(a):
+                    return a
+                case {'k': c, **d}:
+                    return d
+        """
+    )
     assert set(record.definitions) == {"a", "b", "c", "d"}
     assert {site.call[1][1] for site in record.calls} == {"g", "h"}
 
@@ -195,7 +204,9 @@ def test_reads_are_the_names_read_anywhere_in_a_function() -> None:
 
 
 def test_truth_tests_and_index_reads_are_sites() -> None:
-    record = body("def f(a, b):\n    if a: pass\n    while not b: pass\n    assert a and b\n    return a[b], a[0], f'{a}'\n")
+    record = body(
+        "def f(a, b):\n    if a: pass\n    while not b: pass\n    assert a and b\n    return a[b], a[0], f'{a}'\n"
+    )
     forms = sorted(site.form for site in record.sites)
     assert forms.count("read") == 1  # an int index reads nothing back
     assert forms.count("format") == 1

@@ -1,0 +1,210 @@
+"""How often a line runs: roots, cold stops, rare blocks, and the chain that explains a hot line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Link = Callable[..., Any]
+
+
+def heats(linked: Any) -> dict[str, str]:
+    """The heat of every function body, by its short name."""
+    program = linked.program
+    return {
+        function.record.qualname: program.heat.heat(function, 0).value
+        for function in program.project.functions
+        if function.record.form == "function"
+    }
+
+
+def heat(linked: Any, name: str) -> str:
+    return heats(linked)[name]
+
+
+ROOTS = {
+    "a marker on the line": ("def step(): pass  # nosync-lint: hot", "step"),
+    "a marker above": ("# nosync-lint: hot\ndef step(): pass", "step"),
+    "a marker above a decorator": ("# nosync-lint: hot\n@wraps\ndef step(): pass", "step"),
+    "a marker inside": ("def step():\n    # nosync-lint: hot\n    x = 1", "step"),
+    "freeing": ("def free_pages(pages):\n    x = 1", "free_pages"),
+    "forward of a module": ("class A(torch.nn.Module):\n    def forward(self):\n        x = 1", "A.forward"),
+    "forward of a module's subclass": (
+        "class A(torch.nn.Module): pass\nclass B(A):\n    def forward(self):\n        x = 1", "B.forward",
+    ),
+    "a method of a pool": ("class P:\n    def alloc(self): return 1\n    def free(self, x): return 2", "P.free"),
+    "a method of a pool by inheritance": (
+        "class P:\n    def alloc(self): return 1\nclass Q(P):\n    def release(self, x): return 2", "Q.release",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name"), ROOTS.values(), ids=ROOTS.keys())
+def test_a_function_is_a_hot_root(link: Link, text: str, name: str) -> None:
+    assert heat(link(text + "\n"), name) == "hot"
+
+
+POOL = "class P:\n    def alloc(self): return 1\n    def free(self, x): return 2\n"
+NO_ROOTS = {
+    "a plain function": ("def compute():\n    x = 1", "compute", "unreached"),
+    "a class that only frees": ("class P:\n    def free(self, x): return 2", "P.free", "unreached"),
+    "forward of something else": ("class A:\n    def forward(self):\n        x = 1", "A.forward", "unreached"),
+    "a declaration": ("class P:\n    def alloc(self): ...\n    def free(self): ...", "P.free", "unreached"),
+    "a constructor": ("class P:\n    def __init__(self):\n        x = 1", "P.__init__", "cold"),
+    "loading": ("def load_weights():\n    x = 1", "load_weights", "cold"),
+    "capture": ("class R:\n    def capture_graph(self):\n        x = 1", "R.capture_graph", "cold"),
+    "clearing a pool": (POOL + "    def clear(self): return 1", "P.clear", "cold"),
+    "marked cold": (POOL.rstrip() + "  # nosync-lint: cold at exit", "P.free", "cold"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "expected"), NO_ROOTS.values(), ids=NO_ROOTS.keys())
+def test_a_function_is_no_hot_root(link: Link, text: str, name: str, expected: str) -> None:
+    assert heat(link(text + "\n"), name) == expected
+
+
+CHAIN = """
+def step():  # nosync-lint: hot
+    middle()
+def middle():
+    leaf()
+    load_more()
+def leaf():
+    x = 1
+def load_more():
+    below_cold()
+def below_cold():
+    x = 1
+def beside():
+    leaf()
+"""
+
+
+def test_heat_follows_calls_and_stops_at_cold_functions(link: Link) -> None:
+    assert heats(link(CHAIN)) == {
+        "step": "hot", "middle": "hot", "leaf": "hot",
+        "load_more": "cold", "below_cold": "unreached", "beside": "unreached",
+    }  # fmt: skip
+
+
+def test_the_chain_leads_from_the_root_to_the_line(link: Link) -> None:
+    linked = link(CHAIN)
+    root, hops = linked.program.heat.chain(linked.function("leaf"), 10, "here")
+    assert root == "main.step"
+    assert [(hop.row, hop.note) for hop in hops] == [
+        (4, "hot root `step` (marked hot)"), (5, "calls `middle`"), (7, "calls `leaf`"), (10, "here"),
+    ]  # fmt: skip
+    assert linked.program.heat.chain(linked.function("beside"), 15, "here") == (None, ())
+
+
+def test_the_shortest_chain_is_told(link: Link) -> None:
+    linked = link("def a():  # nosync-lint: hot\n    b()\n    c()\ndef b(): c()\ndef c(): d()\ndef d(): ...\n")
+    _, hops = linked.program.heat.chain(linked.function("d"), 8, "here")
+    assert [hop.note for hop in hops[1:-1]] == ["calls `c`", "calls `d`"]
+
+
+@pytest.mark.parametrize("name", ["step", "main.step", "Loop.turn", "main.Loop.turn", "Lo*.tu*", "Base.turn"])
+def test_a_root_is_given_by_name_or_by_its_end(link: Link, name: str) -> None:
+    text = "class Base:\n    def turn(self): ...\nclass Loop(Base):\n    def turn(self): leaf()\n"
+    text += "def step(): leaf()\ndef leaf(): ...\n"
+    assert heat(link(text, hot=(name,)), "leaf") == "hot"
+    assert link(text, hot=(name,)).program.unmatched_roots == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["tep", "Loop.step", "other.step", "main", pytest.param("Loop", marks=pytest.mark.xfail(strict=True))]
+)
+def test_a_root_that_names_nothing_is_told(link: Link, name: str) -> None:
+    linked = link("class Loop:\n    def turn(self): ...\ndef step(): ...\n", hot=(name, "step"))
+    assert linked.program.unmatched_roots == (name,)
+
+
+def test_a_given_root_is_hot_though_its_name_is_cold(link: Link) -> None:
+    text = "def warmup(): leaf()\ndef leaf(): ...\n"
+    assert heat(link(text), "warmup") == "cold"
+    assert heats(link(text, hot=("warmup",))) == {"warmup": "hot", "leaf": "hot"}
+
+
+def test_a_given_cold_function_stops_heat(link: Link) -> None:
+    assert heat(link(CHAIN, cold=("middle",)), "leaf") == "unreached"
+
+
+def test_a_program_knows_whether_it_has_a_root(link: Link) -> None:
+    assert link(CHAIN).program.has_roots
+    assert not link("def f(): ...\n").program.has_roots
+
+
+BLOCKS = {
+    "plain": ("if self.ready:", None),
+    "a debug flag": ("if self.debug_mode:", "debug"),
+    "a debug switch of the environment": ("if envs.SERVE_DEBUG_POOL.get():", "debug"),
+    "not debugging": ("if not self.debug:", None),
+    "another platform": ("if is_npu():", "platform"),
+    "another platform by attribute": ("if current_platform.is_xpu():", "platform"),
+    "not another platform": ("if not is_npu():", None),
+    "this platform": ("if is_cuda():", None),
+    "not this platform": ("if not is_cuda():", "platform"),
+    "this or another": ("if is_cuda() or is_npu():", None),
+}
+
+
+@pytest.mark.parametrize(("test", "expected"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_block_is_rare_by_its_condition(link: Link, test: str, expected: str | None) -> None:
+    linked = link(f"def f(self):\n    {test}\n        reveal(1)\n")
+    function = linked.function("f")
+    (site,) = [site for site in function.record.calls if site.call[1] == ("name", "reveal")]
+    assert linked.program.roots.rare_block(function, site.block) == expected
+
+
+def test_the_else_of_this_platform_is_another_one(link: Link) -> None:
+    linked = link("def f():\n    if is_cuda():\n        pass\n    else:\n        reveal(1)\n")
+    function = linked.function("f")
+    (site,) = [site for site in function.record.calls if site.call[1] == ("name", "reveal")]
+    assert linked.program.roots.rare_block(function, site.block) == "platform"
+
+
+def test_calls_in_rare_blocks_do_not_carry_heat(link: Link) -> None:
+    text = "def step():  # nosync-lint: hot\n    if is_npu():\n        a()\n    if debug:\n        b()\n    c()\n"
+    text += "def a(): ...\ndef b(): ...\ndef c(): ...\n"
+    found = heats(link(text))
+    assert (found["a"], found["b"], found["c"]) == ("unreached", "unreached", "hot")
+
+
+def test_modules_of_tests_and_of_other_platforms_are_left_out(link: Link) -> None:
+    linked = link({"pkg/__init__.py": "", "pkg/pool.py": POOL, "pkg/npu/pool.py": POOL, "pkg/tests/pool.py": POOL})
+    free = [function for function in linked.program.project.functions if function.record.name == "free"]
+    found = {function.module.name: linked.program.heat.heat(function, 0).value for function in free}
+    assert found == {"pkg.pool": "hot", "pkg.npu.pool": "unreached", "pkg.tests.pool": "cold"}
+
+
+def test_a_preset_applies_where_its_package_is_imported(link: Link) -> None:
+    worker = "class Worker:\n    def execute_model(self):\n        return 1\n"
+    assert heat(link({"main.py": worker}), "Worker.execute_model") == "unreached"
+    assert heat(link({"main.py": "import vllm\n" + worker}), "Worker.execute_model") == "hot"
+
+
+def test_lambdas_are_as_hot_as_the_function_they_stand_in(link: Link) -> None:
+    linked = link("def step():  # nosync-lint: hot\n    return lambda: 1\n")
+    (function,) = [f for f in linked.program.project.functions if f.record.form == "lambda"]
+    assert linked.program.heat.heat(function, 0).value == "hot"
+
+
+def test_calls_that_were_not_resolved_are_counted(link: Link) -> None:
+    linked = link(
+        """
+        def step(x):  # nosync-lint: hot
+            leaf()
+            x.leaf()
+            print(1)
+        class A:
+            def leaf(self): ...
+        class B:
+            def leaf(self): ...
+        def leaf(): ...
+        """
+    )
+    assert linked.program.call_counts == (0, 0)
+    assert linked.program.heat is not None
+    assert linked.program.call_counts == (1, 1)
