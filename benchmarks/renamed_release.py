@@ -32,6 +32,7 @@ from nosync_lint.config import Settings
 from nosync_lint.discover import discover
 from nosync_lint.index import default_jobs, index
 from nosync_lint.index.cache import IndexCache
+from nosync_lint.index.records import rows_of
 from nosync_lint.link.program import Program
 from nosync_lint.link.solver import with_room
 from nosync_lint.models import load
@@ -208,8 +209,7 @@ def _holders(program: Program, findings: set[tuple[str, str, int]], folder: Path
         rows = wanted.get(str(module.file.path), set())
         for function in module.functions:
             record = function.record
-            first = record.pos >> 44
-            last = first + (record.pos >> 16 & 0xFFF)
+            first, last = rows_of(record.pos)
             plain = record.form == "function" and not record.decorators and "generator" not in record.flags
             if plain and function.cls is not None and any(first < row <= last for row in rows):
                 holders[str(module.file.path)].add(first)

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from nosync_lint import __version__
 from nosync_lint.config import KEYS, ConfigError, Settings, find_config, load_config
+from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES
 
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
 
@@ -33,13 +34,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except ConfigError as error:
         return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
+    except Exception as error:
+        if os.environ.get("NOSYNC_LINT_TRACEBACK"):
+            raise
+        kind = type(error).__name__
+        return _fail(f"internal failure: {kind}: {error}; set NOSYNC_LINT_TRACEBACK=1 to see where, and report it")
 
 
 def run_and_exit() -> None:
     """The `nosync-lint` script: leaves at once, since taking a program of millions of tuples apart takes seconds."""
+    if sys.stdout is None:  # closed by the caller
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives to the end
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            code = 2
     os._exit(code)
 
 
@@ -52,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nosync-lint", description="Finds hidden host-device synchronisations in PyTorch code."
     )
+    parser.add_argument("--version", action="version", version=f"nosync-lint {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
@@ -105,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     clean.set_defaults(run=_clean)
     clean.add_argument("--cache-dir", metavar="PATH")
 
+    clean.add_argument(
+        "path", nargs="?", default=".", metavar="PATH", help="the project whose cache it is (default: .)"
+    )
+
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
     return parser
@@ -113,12 +131,9 @@ def _parser() -> argparse.ArgumentParser:
 def _settings(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
     settings = Settings()
-    if options.config:
-        settings = load_config(Path(options.config))
-    elif not options.isolated:
-        first = Path(options.paths[0] if options.paths else ".")
-        path = find_config((first if first.is_dir() else first.parent).resolve())
-        settings = load_config(path) if path else settings
+    path = Path(options.config) if options.config else None if options.isolated else _project_config(options.paths)
+    if path is not None:
+        settings = load_config(path)
     given: dict[str, object] = {}
     for key in ("select", "ignore"):
         if getattr(options, key):
@@ -135,6 +150,18 @@ def _settings(options: argparse.Namespace) -> Settings:
     return replace(settings, **given)  # type: ignore[arg-type]
 
 
+def _project_config(paths: Sequence[str]) -> Path | None:
+    """The configuration nearest to the given paths, which must agree on it."""
+    found = {}
+    for path in paths or ["."]:
+        folder = Path(path) if os.path.isdir(path) else Path(path).parent
+        found[find_config(folder.resolve())] = path
+    if len(found) > 1:
+        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
+        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
+    return next(iter(found))
+
+
 def _listed(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
@@ -142,15 +169,22 @@ def _listed(values: Sequence[str]) -> tuple[str, ...]:
 def _check(options: argparse.Namespace) -> int:
     from nosync_lint.discover import MissingPath
     from nosync_lint.pipeline import run
-    from nosync_lint.registry import RulesMissing, find
+    from nosync_lint.registry import RulesMissing
 
     settings = _settings(options)
     try:
         for name in (*settings.select, *settings.ignore):
             if not _known_rule(name):
-                close = _nearest_rule(name)
-                return _fail(f"no rule is called `{name}`{close}; `nosync-lint rule --all` lists them")
-        assert find is not None
+                typed = _listed([*(options.select or []), *(options.ignore or [])])
+                where = "" if name in typed or settings.path is None else f"{settings.path}: "
+                return _fail(
+                    f"{where}no rule is called `{name}`{_nearest_rule(name)}; `nosync-lint rule --all` lists them"
+                )
+        form = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
+        if form not in ("text", "json"):
+            return _fail(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
+        if options.output_file and Path(options.output_file).suffix.lower() in PYTHON_SUFFIXES | CUDA_SUFFIXES:
+            return _fail(f"{options.output_file}: is source code by its name; give the report another one")
         progress = Progress(options)
         with progress:
             report = run(
@@ -169,7 +203,7 @@ def _check(options: argparse.Namespace) -> int:
                 out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
             except OSError as error:
                 return _fail(f"{options.output_file}: cannot be written: {error.strerror}")
-        if (options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")) == "json":
+        if form == "json":
             from nosync_lint.report.json import write_json
 
             write_json(report, out)
@@ -278,11 +312,13 @@ def _config(options: argparse.Namespace) -> int:
 
 def _clean(options: argparse.Namespace) -> int:
     from nosync_lint.index.cache import clean
+    from nosync_lint.pipeline import cache_folder
 
-    path = find_config(Path.cwd())
+    path = find_config(Path(options.path).resolve())
     settings = load_config(path) if path else Settings()
-    folder = Path(options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR") or settings.cache_dir)
-    print(f"removed {folder}" if clean(folder) else f"{folder}: no cache there")
+    given = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
+    folder = cache_folder(replace(settings, cache_dir=given) if given else settings)
+    print(f"removed the cache in {folder}" if clean(folder) else f"{folder}: no cache there")
     return 0
 
 

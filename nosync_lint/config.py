@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -55,6 +56,7 @@ class Settings:
     contract: tuple[Contract, ...] = ()
     census: tuple[Census, ...] = ()
     # where it came from; not keys
+    configured_hot: tuple[str, ...] = field(default=(), compare=False)
     path: Path | None = field(default=None, compare=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
@@ -64,7 +66,7 @@ class Settings:
 
 
 _CHOICES = {"heat": ("hot", "warm", "any"), "min_confidence": ("certain", "likely", "possible")}
-_INTERNAL = frozenset({"path", "rows"})
+_INTERNAL = frozenset({"path", "rows", "configured_hot"})
 KEYS = tuple(one.name.replace("_", "-") for one in fields(Settings) if one.name not in _INTERNAL)
 _TABLES: dict[str, type[Contract] | type[Census]] = {"contract": Contract, "census": Census}
 
@@ -74,32 +76,45 @@ def find_config(start: Path) -> Path | None:
     for folder in (start, *start.parents):
         for name in FILES:
             path = folder / name
-            if path.is_file() and (name != "pyproject.toml" or _has_table(path)):
+            if os.path.isfile(path) and (name != "pyproject.toml" or _has_table(path)):
                 return path
     return None
 
 
 def _has_table(path: Path) -> bool:
+    """Whether a pyproject.toml holds our table. One that is broken and mentions it is taken, and told about later."""
     try:
-        return b"nosync-lint" in path.read_bytes()
+        data = path.read_bytes()
     except OSError:
         return False
+    if b"nosync-lint" not in data:
+        return False
+    try:
+        tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return b"[tool.nosync-lint" in data
+    return isinstance(tool, dict) and "nosync-lint" in tool
 
 
 def load_config(path: Path) -> Settings:
     """The settings of one configuration file. Raises `ConfigError` for everything that is wrong with it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
-    table = data.get("tool", {}).get("nosync-lint", {}) if path.name == "pyproject.toml" else data
+    table = data
+    if path.name == "pyproject.toml":
+        tool = data.get("tool")
+        table = tool.get("nosync-lint", {}) if isinstance(tool, dict) else {}
+    elif "tool" in data:
+        raise ConfigError(f"{path}: keys stand at the top level here; leave out the prefix [tool.nosync-lint]")
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: [tool.nosync-lint] must be a table")
     settings = read_table(table, str(path), text)
-    return replace(settings, path=path)
+    return replace(settings, path=path, configured_hot=settings.hot)
 
 
 def read_table(table: dict[str, Any], source: str, text: str = "") -> Settings:
@@ -119,11 +134,15 @@ def _value(name: str, value: Any, source: str) -> Any:
     default = getattr(Settings(), name)
     key = name.replace("_", "-")
     if isinstance(default, tuple):
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise ConfigError(f"{source}: `{key}` must be a list of strings, not {value!r}")
+        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+            raise ConfigError(f"{source}: `{key}` must be a list of strings that are not empty, not {value!r}")
         return tuple(value)
     if type(value) is not type(default):
         raise ConfigError(f"{source}: `{key}` must be of type {type(default).__name__}, not {value!r}")
+    if name == "max_file_size" and value <= 0:
+        raise ConfigError(f"{source}: `{key}` must be a positive number of bytes, not {value!r}")
+    if name == "cache_dir" and not value.strip():
+        raise ConfigError(f"{source}: `{key}` must name a folder")
     choices = _CHOICES.get(name)
     if choices and value not in choices:
         raise ConfigError(f"{source}: `{key}` must be one of {', '.join(choices)}, not {value!r}")

@@ -42,6 +42,7 @@ def discover(
 
     A path that is a file is taken whatever its suffix or the ignore rules say; excludes apply to it as well.
     """
+    here = Path.cwd()
     given = [Path(path) for path in paths]
     for path, text in zip(given, paths, strict=True):
         if not os.path.lexists(path):
@@ -55,14 +56,14 @@ def discover(
         for file in _walk(path, gitignore) if path.is_dir() else [path]:
             if file.suffix != ".pyi":  # declarations only: nothing in them runs
                 reported[file] = True
-    for folder in [*roots, *(Path(one).resolve() for one in extra)]:
+    for folder in [*roots, *((config.parent if config else here) / one for one in extra)]:
         for file in _walk(folder, gitignore):
             reported.setdefault(file, False)
-    here = Path.cwd()
     files = [
         SourceFile(path, name, flag)
         for path, flag in reported.items()
         if not _excluded(name := _display(path, here), exclude)
+        and not (config is not None and _excluded(_display(path, config.parent), exclude))
     ]
     return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given))
 
@@ -74,11 +75,11 @@ def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
     found: list[Path] = []
     for path in given:
         folder = path if path.is_dir() else path.parent
-        root = next((one for one in (folder, *folder.parents) if (one / ".git").exists() or _is_root(one)), None)
+        root = next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git") or _is_root(one)), None)
         if root is None:
             root = folder
             for one in (folder, *folder.parents):
-                if (one / "__init__.py").is_file():
+                if os.path.isfile(one / "__init__.py"):
                     root = one
         if root not in found:
             found.append(root)
@@ -86,7 +87,7 @@ def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
 
 
 def _is_root(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in FILES)
+    return any(os.path.isfile(folder / name) for name in FILES)
 
 
 def _common(folders: Sequence[Path]) -> Path:
@@ -122,7 +123,7 @@ def _walk(folder: Path, gitignore: bool) -> Iterator[Path]:
             if is_folder:
                 if entry.name not in SKIPPED_FOLDERS:
                     pending.append(path)
-            elif _wanted(path) and path.is_file():
+            elif _wanted(path) and os.path.isfile(path):
                 yield path.resolve() if entry.is_symlink() else path
 
 

@@ -5,10 +5,12 @@ The program is asked first. libcst confirms the shape of what is left to be show
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 
 from nosync_lint.config import Settings
 from nosync_lint.finding import Confidence, Finding, Heat
@@ -17,7 +19,7 @@ from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.registry import url
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
-from nosync_lint.source import Span
+from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
 
 _HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
@@ -42,9 +44,10 @@ class Texts:
         """The lines of a file as the parser counts them; none where it cannot be read any more."""
         if filename not in self._lines:
             try:
-                with open(filename, encoding="utf-8-sig", errors="replace", newline=None) as file:
-                    self._lines[filename] = file.read().split("\n")
-            except OSError:
+                path = Path(filename)
+                text = decode(read_source(path, sys.maxsize), path.suffix.lower() not in CUDA_SUFFIXES)
+                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            except UnreadableFile:
                 self._lines[filename] = []
         return self._lines[filename]
 
@@ -101,9 +104,14 @@ class _Judging:
             try:
                 for judgement in rule.judge(site, self._program):
                     self._take(rule, judgement, place)
-            except Exception as error:  # a rule, possibly not ours, must not take the run down
-                where = f" at {place.filename}:{place.row}" if place else ""
-                self._failures.append(f"rule {rule.code} {rule.slug()} crashed{where}: {type(error).__name__}: {error}")
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a rule, possibly not ours, must not take the run down
+                self._crashed(rule, place, error)
+
+    def _crashed(self, rule: Rule, place: Place | None, error: BaseException) -> None:
+        where = f" at {place.filename}:{place.row}" if place else ""
+        self._failures.append(f"rule {rule.code} {rule.slug()} crashed{where}: {type(error).__name__}: {error}")
 
     def _take(self, rule: Rule, judgement: Judgement, place: Place | None) -> None:
         filename = judgement.filename or (place.filename if place else "")
@@ -158,13 +166,19 @@ class _Judging:
 
     def _confirmed(self, finding: Finding, rule: Rule, place: Place) -> bool:
         """Whether libcst finds the rule's shape in the statement. A statement it cannot parse is believed."""
-        shape = rule.shape()
+        try:
+            shape = rule.shape()
+        except Exception as error:
+            self._crashed(rule, place, error)
+            return True
         if shape is None or place.statement is None:
             return True
         import libcst
         import libcst.matchers as m
 
         text = self._statement(place)
+        if not text.strip():
+            return True  # the file has changed since it was read
         try:
             tree = libcst.parse_module(text)
         except libcst.ParserSyntaxError:
@@ -192,5 +206,7 @@ class _Judging:
             )
             key = (finding.code, finding.filename, snippet)
             seen[key] += 1
-            digest = blake2b("\0".join([*key, str(seen[key])]).encode(), digest_size=8).hexdigest()
+            digest = blake2b(
+                "\0".join([*key, str(seen[key])]).encode(errors="surrogateescape"), digest_size=8
+            ).hexdigest()
             yield replace(finding, fingerprint=digest)

@@ -60,7 +60,7 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         progress("reading", done, len(found.files))
 
     indexed = index(
-        found.files, IndexCache(_cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
+        found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
     program = link(found.files, indexed, settings, targets)
@@ -76,7 +76,8 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         _configured_names(settings, program),
         texts,
     )
-    return _report(found.files, program, judged, targets, texts, time.perf_counter() - start)
+    notes = _notes(found.files, indexed, program, settings, selected)
+    return _report(found.files, program, judged, targets, texts, notes, time.perf_counter() - start)
 
 
 def link(
@@ -115,21 +116,38 @@ def with_heat(settings: Settings, program: Program) -> Settings:
     return settings if settings.heat == "any" or program.has_roots else replace(settings, heat="any")
 
 
+def _notes(
+    files: Sequence[SourceFile],
+    indexed: Sequence[Indexed],
+    program: Program,
+    settings: Settings,
+    selected: Sequence[Rule],
+) -> tuple[str, ...]:
+    """What a reader must know so as not to take an empty report for a clean one."""
+    notes = []
+    if not any(file.reported for file in files):
+        notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
+    elif not program.has_roots and any(file.is_python for file in files):
+        notes.append(
+            "no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`"
+        )
+    given = set(settings.hot) - set(settings.configured_hot)
+    notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
+    unread = len(_bad_files(files, indexed))
+    if unread and not any("bad-file" in rule.sites for rule in selected):
+        notes.append(f"{unread} files could not be read; NSL000, which names them, is not selected")
+    return tuple(notes)
+
+
 def _report(
     files: Sequence[SourceFile],
     program: Program,
     judged: Judged,
     targets: tuple[str, ...],
     texts: Texts,
+    notes: tuple[str, ...],
     seconds: float,
 ) -> Report:
-    notes = []
-    if not program.has_roots and any(file.is_python for file in files):
-        notes.append(
-            "no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`"
-        )
-    unmatched = program.unmatched_roots
-    notes += [f"--hot {name} names no function of this project" for name in unmatched]
     names = {f.filename for f in judged.findings}
     resolved, unresolved = program.call_counts
     return Report(
@@ -142,7 +160,7 @@ def _report(
         target_torch=targets,
         seconds=seconds,
         failures=judged.failures,
-        notes=tuple(notes),
+        notes=notes,
         program=program,
         sources={name: tuple(texts.lines(name)) for name in sorted(names)},
     )
@@ -174,11 +192,18 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
         ConfiguredName(
             config, Span(row, 1, row, 1), "hot root", name, "correct the name or remove it", name not in unmatched
         )
-        for name in settings.hot
+        for name in settings.configured_hot
     ]
     row = settings.row("extra-sources")
     names += [
-        ConfiguredName(config, Span(row, 1, row, 1), "path", name, "correct the path or remove it", Path(name).exists())
+        ConfiguredName(
+            config,
+            Span(row, 1, row, 1),
+            "path",
+            name,
+            "correct the path or remove it",
+            (settings.path.parent / name).exists(),
+        )
         for name in settings.extra_sources
     ]
     names += [
@@ -200,7 +225,8 @@ def _config_name(settings: Settings) -> str:
         return settings.path.as_posix()
 
 
-def _cache_folder(settings: Settings) -> Path:
+def cache_folder(settings: Settings) -> Path:
+    """Where the index cache lives: beside the configuration, unless it is given from elsewhere."""
     folder = Path(settings.cache_dir)
     return folder if folder.is_absolute() or settings.path is None else settings.path.parent / folder
 

@@ -37,8 +37,13 @@ def rules() -> tuple[Rule, ...]:
             if issubclass(cls, Rule) and cls.__module__ == module.__name__ and not inspect.isabstract(cls)
         ]
     for entry in entry_points(group=ENTRY_POINTS):
-        loaded = entry.load()
-        found += [cls() for cls in (loaded if isinstance(loaded, list | tuple) else [loaded])]
+        try:
+            loaded = entry.load()
+            found += [cls() for cls in (loaded if isinstance(loaded, list | tuple) else [loaded])]
+        except Exception as error:
+            raise RulesMissing(f"entry point `{entry.name}` of {ENTRY_POINTS} cannot be used: {error}") from error
+        if not all(isinstance(rule, Rule) for rule in found):
+            raise RulesMissing(f"entry point `{entry.name}` of {ENTRY_POINTS} names something that is no rule")
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 

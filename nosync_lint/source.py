@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import stat
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,14 +54,19 @@ class UnreadableFile(Exception):
 def read_source(path: Path, max_size: int) -> bytes:
     """The bytes of a file of at most `max_size` bytes. Raises `UnreadableFile` for everything that stops us."""
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise UnreadableFile("is no regular file; name files and folders of source code")
+        size = found.st_size
         if size > max_size:
             raise UnreadableFile(
                 f"is {size:,} bytes, more than `max-file-size` ({max_size:,}); raise the option or exclude the file"
             )
         data = path.read_bytes()
     except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror or error}; fix its permissions or exclude it") from error
+        gone = error.errno == errno.ENOENT
+        cure = "it went away during the run: run again" if gone else "fix its permissions or exclude it"
+        raise UnreadableFile(f"cannot be read: {error.strerror or error}; {cure}") from error
     if b"\0" in data:
         row = data[: data.index(b"\0")].count(b"\n") + 1
         raise UnreadableFile("contains a NUL byte; it is binary or damaged: repair or exclude it", row)
@@ -90,3 +97,10 @@ def _decode(data: bytes, encoding: str) -> str:
         raise UnreadableFile(
             f"is not valid {encoding}: byte 0x{data[error.start]:02x}; save it as UTF-8 or declare its encoding", row
         ) from error
+    except (LookupError, UnicodeError) as error:  # codecs that are no text encodings, or refuse to decode
+        raise UnreadableFile(f"declares the encoding {encoding}, which cannot be used; save it as UTF-8") from error
+
+
+def decode(data: bytes, is_python: bool) -> str:
+    """Source text by the rules of its language. Raises `UnreadableFile`."""
+    return decode_python(data) if is_python else decode_cuda(data)

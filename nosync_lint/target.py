@@ -86,11 +86,12 @@ def _pyproject(folder: Path) -> list[str]:
         data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return []
-    project = data.get("project", {})
-    listed = list(project.get("dependencies", []))
-    for extra in project.get("optional-dependencies", {}).values():
-        listed += extra
-    return [line for line in listed if isinstance(line, str)]
+    project = data.get("project")
+    if not isinstance(project, dict):
+        return []
+    extras = project.get("optional-dependencies")
+    groups = [project.get("dependencies"), *(extras.values() if isinstance(extras, dict) else ())]
+    return [line for group in groups if isinstance(group, list) for line in group if isinstance(line, str)]
 
 
 def _setup_cfg(folder: Path) -> list[str]:

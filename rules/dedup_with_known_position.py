@@ -21,6 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Confidence, Hop, Severity
+from nosync_lint.index.records import row_of
 from nosync_lint.link.program import DropSite, Program
 from nosync_lint.link.wording import wording
 from nosync_lint.rule import Judgement, Rule
@@ -49,7 +50,7 @@ class DedupWithKnownPosition(Rule):
         related = tuple(
             Hop(
                 leak.function.module.file.name,
-                leak.sink.call[4] >> 44,
+                row_of(leak.sink.call[4]),
                 f"de-duplication in `{leak.function.record.qualname}`",
             )
             for leak in dropped.leaks

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nosync_lint.finding import Confidence, Hop, Severity
+from nosync_lint.index.records import row_of
 from nosync_lint.link.program import ClassSite, Program
 from nosync_lint.rule import Judgement, Rule
 
@@ -49,7 +50,9 @@ class LostSegmentOverride(Rule):
             flow.insert(
                 0,
                 Hop(
-                    caller.module.file.name, call.call[4] >> 44, f"`{caller.record.qualname}` passes `{lost.parameter}`"
+                    caller.module.file.name,
+                    row_of(call.call[4]),
+                    f"`{caller.record.qualname}` passes `{lost.parameter}`",
                 ),
             )
         related = (

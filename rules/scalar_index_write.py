@@ -7,7 +7,7 @@ Why it matters
 Instead
     `table.index_fill_(0, index, value)` for one integer index tensor, `table[i].fill_(value)` where every dimension
     is an integer, `table[i, j] = table.new_full((), value)` for several index tensors: the scalar then travels as
-    a kernel argument.
+    a kernel argument. `index_fill_` wants int64 indices: `.long()` costs nothing where they are.
 
 Missed alarms
     Tables reached only through `getattr` with a computed name, and index tensors whose dtype nothing tells.
@@ -29,6 +29,9 @@ from nosync_lint.rule import Judgement, Rule
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
+
+
+_WHOLE = ("slice", ("const", None), ("const", None), ("const", None))
 
 
 class ScalarIndexWrite(Rule):
@@ -64,14 +67,24 @@ class ScalarIndexWrite(Rule):
 
 
 def _cure(site: WriteSite, target: str, value: str) -> str:
-    """What to write: by the kinds of the index items."""
-    items = site.write.subscript[1] if site.write.subscript[0] == "tuple" else (site.write.subscript,)
+    """What to write: by the kinds of the index items. A part that cannot be spelled out is left to the reader."""
+    subscript = site.write.subscript
+    items = subscript[1] if subscript[0] == "tuple" else (subscript,)
     kinds = [kind for kind, _ in site.shape.parts]
     index = ", ".join(wording(item) for item in items)
-    tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor")]
-    if len(tensors) == 1 and all(kind == "slice" for position, kind in enumerate(kinds) if position not in tensors):
-        flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
-        return f"{target}.index_fill_({tensors[0]}, {wording(items[tensors[0]])}{flat}, {value})"
+    if "..." in (target + index + value).replace("[...", "["):
+        return (
+            "pass the scalar as a kernel argument: `index_fill_`, `fill_` on the indexed view, or a 0-dim device tensor"
+        )
     if all(kind == "int" for kind in kinds):
         return f"{target}[{index}].fill_({value})"
+    tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers")]
+    if "sequence" in kinds:
+        return (
+            f"build the index once on the device (the list is copied too), then {target}.index_fill_(0, index, {value})"
+        )
+    if len(tensors) == 1 and all(items[n] == _WHOLE for n in range(len(items)) if n not in tensors):
+        part = items[tensors[0]]
+        flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
+        return f"{target}.index_fill_({tensors[0]}, {wording(part)}{flat}.long(), {value})"
     return f"{target}[{index}] = {target}.new_full((), {value})"

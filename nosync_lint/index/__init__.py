@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +17,7 @@ from nosync_lint.index.cuda import index_cuda
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.python import index_python
 from nosync_lint.index.records import ModuleIndex, Unreadable
-from nosync_lint.source import SourceFile, UnreadableFile, decode_cuda, decode_python, read_source
+from nosync_lint.source import SourceFile, UnreadableFile, decode, read_source
 
 Indexed = ModuleIndex | CudaIndex | Unreadable
 SMALL_RUN = 400_000
@@ -33,6 +36,8 @@ def index(
     missing: list[tuple[int, bytes, bytes]] = []  # position, key, content
     for position, file in enumerate(files):
         try:
+            if file.path.suffix == ".ipynb":
+                raise UnreadableFile("is a notebook, which cannot be read yet; export its cells to a script")
             data = read_source(file.path, max_size)
         except UnreadableFile as error:
             results[position] = Unreadable(error.reason, error.row)
@@ -63,7 +68,8 @@ def content_key(data: bytes, is_python: bool) -> bytes:
 def index_one(data: bytes, is_python: bool) -> Indexed:
     """The facts of one file's content."""
     try:
-        return index_python(decode_python(data)) if is_python else index_cuda(decode_cuda(data))
+        text = decode(data, is_python)
+        return index_python(text) if is_python else index_cuda(text)
     except UnreadableFile as error:
         return Unreadable(error.reason, error.row)
 
@@ -78,7 +84,8 @@ def _parse_all(
         return
     method = "fork" if sys.platform == "linux" else "spawn"
     chunks = _chunks(missing, files, total // (jobs * 16) + 1)
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context(method)) as pool:
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_die_with_parent) as pool:
         for chunk, payloads in zip(
             chunks, pool.map(_work, [[task[3] for task in chunk] for chunk in chunks]), strict=True
         ):
@@ -100,9 +107,14 @@ def _chunks(
     return chunks
 
 
-def _work(tasks: Sequence[tuple[bytes, bool]]) -> list[bytes]:
-    import gc
+def _die_with_parent() -> None:
+    """A worker ends when the run is killed, and leaves interrupts to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
+
+def _work(tasks: Sequence[tuple[bytes, bool]]) -> list[bytes]:
     gc.disable()  # everything made here is kept until it is sent
     return [freeze(index_one(data, is_python)) for data, is_python in tasks]
 

@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from nosync_lint import __version__
+from nosync_lint.index.cuda_records import CudaIndex
+from nosync_lint.index.records import ModuleIndex, Unreadable
 
-FORMAT = "1"
+HOME = "nosync-lint-"
+"""How the folders of a version are called inside a cache folder."""
+
+FORMAT = "2"
 """Raised when the records or what the index keeps of them change."""
 
 _MODULES = frozenset({"nosync_lint.index.records", "nosync_lint.index.cuda_records", "nosync_lint.source"})
@@ -61,7 +66,8 @@ class IndexCache:
             return None
         try:
             row = self._connection.execute("SELECT facts FROM entries WHERE key = ?", (key,)).fetchone()
-            return thaw(row[0]) if row else None
+            facts = thaw(row[0]) if row else None
+            return facts if isinstance(facts, ModuleIndex | CudaIndex | Unreadable) else None
         except (sqlite3.Error, ValueError, pickle.UnpicklingError, EOFError, AttributeError, TypeError):
             return None
 
@@ -84,11 +90,14 @@ class IndexCache:
 
 
 def _open(folder: Path) -> sqlite3.Connection | None:
+    """The database of this version. Only a folder that we make ourselves is marked as a cache."""
     try:
-        home = folder / __version__
-        home.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n")
-        (folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            (folder / ".gitignore").write_text("*\n")
+            (folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+        home = folder / f"{HOME}{__version__}"
+        home.mkdir(exist_ok=True)
         return _connect(home / f"index-{FORMAT}.sqlite")
     except (OSError, sqlite3.Error):
         return None
@@ -97,7 +106,9 @@ def _open(folder: Path) -> sqlite3.Connection | None:
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         return _prepare(path)
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise  # another process holds it: this run does without
         path.unlink(missing_ok=True)  # truncated or not a database: start again
         return _prepare(path)
 
@@ -112,8 +123,13 @@ def _prepare(path: Path) -> sqlite3.Connection:
 
 
 def clean(folder: Path) -> bool:
-    """Remove the cache folder; false where there is none. Only a folder that carries our tag is removed."""
-    if not (folder / "CACHEDIR.TAG").is_file():
-        return False
-    shutil.rmtree(folder)
-    return True
+    """Remove what we keep in a cache folder, and the folder if nothing else is in it; false where we keep nothing."""
+    homes = [home for home in folder.glob(f"{HOME}*") if home.is_dir() and not home.is_symlink()]
+    for home in homes:
+        for file in home.glob("index-*.sqlite*"):
+            file.unlink()
+        if not any(home.iterdir()):
+            home.rmdir()
+    if homes and {entry.name for entry in folder.iterdir()} == {".gitignore", "CACHEDIR.TAG"}:
+        shutil.rmtree(folder)
+    return bool(homes)

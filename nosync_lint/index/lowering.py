@@ -28,6 +28,7 @@ from nosync_lint.index.records import (
 MAX_DEPTH = 200
 """Expressions nested deeper than this become opaque; released code stays below 60."""
 
+_LARGEST = 1 << 64  # no index or size is larger, and integers of thousands of digits cannot be printed
 MAX_TEXT = 200
 """String constants longer than this are cut: only names, devices and keys matter."""
 
@@ -171,6 +172,8 @@ class Lowering:
         value = node.value
         if isinstance(value, str):
             return ("const", value[:MAX_TEXT])
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            return ("const", _LARGEST)
         if value is None or isinstance(value, int | float | complex):
             return ("const", value)
         return ("ellipsis",) if value is ... else ("const", "")
@@ -180,8 +183,35 @@ class Lowering:
         args = tuple(self.lower(arg) for arg in node.args)
         kwargs = tuple((word.arg, self.lower(word.value)) for word in node.keywords)
         call = ("call", func, args, kwargs, _place(node))
-        self.scope.calls.append(CallSite(call, self.scope.seq, self.scope.block, self.scope.statement))
+        scope = self.scope
+        scope.calls.append(CallSite(call, scope.seq, scope.block, scope.statement))
+        literal = args[1][1] if len(args) > 1 and args[1][0] == "const" and isinstance(args[1][1], str) else None
+        if literal is not None and func == ("name", "getattr"):
+            return ("attr", args[0], literal)
+        self._written_by_call(node, func, args, literal)
         return call
+
+    def _written_by_call(self, node: ast.Call, func: Expr, args: tuple[Expr, ...], literal: str | None) -> None:
+        """Calls that assign: `setattr`, `register_buffer`, `__setitem__`, `operator.setitem`."""
+        scope = self.scope
+        last = func[-1]
+        if func == ("name", "setattr") and literal is not None and len(args) == 3:
+            scope.attributes.append(AttributeWrite(args[0], literal, args[2], scope.seq, scope.block, node.lineno))
+        elif func[0] == "attr" and last == "register_buffer" and len(args) > 1 and args[0][0] == "const":
+            buffer = ("buffer", args[1])  # moves with its module
+            scope.attributes.append(
+                AttributeWrite(func[1], str(args[0][1]), buffer, scope.seq, scope.block, node.lineno)
+            )
+        elif func[0] == "attr" and last == "__setitem__" and len(args) == 2:
+            self._write(node, func[1], args[0], args[1], None)
+        elif last == "setitem" and len(args) == 3 and self._is_setitem(func):
+            self._write(node, args[0], args[1], args[2], None)
+
+    def _is_setitem(self, func: Expr) -> bool:
+        """Whether a name that ends in `setitem` is the one of the operator module."""
+        name = func[1][1] if func[0] == "attr" and func[1][0] == "name" else func[1] if func[0] == "name" else ""
+        bound = self.scopes[0].definitions.get(name, ())
+        return any(one.value[0] == "import" and one.value[1] == "operator" for one in bound)
 
     def _subscript(self, node: ast.Subscript) -> Expr:
         read = ("sub", self.lower(node.value), self.lower(node.slice), _place(node))

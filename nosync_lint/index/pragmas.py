@@ -8,7 +8,8 @@ import tokenize
 
 from nosync_lint.index.records import Pragma
 
-_OURS = re.compile(r"(?:#|//)\s*nosync-lint:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]]*)\])?[:\s]*(?P<reason>.*)", re.I)
+_OURS = re.compile(r"(?:#|//)\s*nosync-lint(?P<rest>\s*:.*|\s+(?:ignore|off|on|hot|cold|skip-file)\s*(?:\[.*)?$)", re.I)
+_FORM = re.compile(r"\s*:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]\[]*)\])?(?![\w\[])[:\s]*(?P<reason>.*)", re.I)
 _NOQA = re.compile(
     r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
 )
@@ -19,9 +20,11 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
     """The pragma in one comment, or None. An unknown word gives the form "unknown", which is reported."""
     ours = _OURS.search(comment)
     if ours:
-        form = ours["form"].lower()
-        names = tuple(part.strip() for part in (ours["names"] or "").split(",") if part.strip())
-        return Pragma(row, form if form in FORMS else "unknown", names, ours["reason"].strip(), alone)
+        known = _FORM.fullmatch(ours["rest"])
+        if known is None or known["form"].lower() not in FORMS:
+            return Pragma(row, "unknown", (), "", alone)
+        names = tuple(part.strip() for part in (known["names"] or "").split(",") if part.strip())
+        return Pragma(row, known["form"].lower(), names, known["reason"].strip(), alone)
     noqa = _NOQA.search(comment)
     if noqa and noqa["names"]:
         codes = tuple(part for part in re.split(r"[,\s]+", noqa["names"].upper()) if part.startswith("NSL"))
@@ -32,7 +35,7 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
 
 def python_pragmas(text: str) -> tuple[Pragma, ...]:
     """The pragmas of a Python file that has been parsed already."""
-    if "nosync-lint:" not in text and "NSL" not in text:
+    if "nosync-lint" not in text and "NSL" not in text:
         return ()
     found = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -45,5 +45,7 @@ def _parse(text: str) -> ast.Module:
         raise UnreadableFile(
             f"cannot be parsed as Python {sys.version_info[0]}.{sys.version_info[1]}: {error.msg}", row
         ) from error
+    except ValueError as error:  # lone surrogates
+        raise UnreadableFile(f"cannot be parsed: {error}; save it as UTF-8") from error
     except (RecursionError, MemoryError) as error:
         raise UnreadableFile("is nested too deeply to parse; split it or exclude it") from error

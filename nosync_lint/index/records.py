@@ -8,6 +8,7 @@ Expressions are nested tuples whose first item names the form:
     ("bin", op, left, right)            ("unary", op, value)          ("bool", op, values)
     ("cmp", ops, left, rights)          ("ifexp", test, yes, no)      ("comp", form, element, ifs)
     ("fstr", parts)                     ("await", value)              ("lambda", function)
+    ("buffer", value)                   a buffer of a module
     ("opaque",)
 
 Definitions of local names use these besides: ("elem", iterable) for a loop variable, ("item", value, i) for
@@ -24,17 +25,28 @@ from nosync_lint.source import Span
 
 Expr = tuple[Any, ...]
 OPAQUE: Expr = ("opaque",)
+_LONGEST = 0xFFFFFF
 
 
 def pack(row: int, column: int, end_row: int, end_column: int) -> int:
     """A place in one integer: a file holds a hundred thousand of them. Columns are UTF-8 byte offsets from 0."""
-    return row << 44 | min(column, 0xFFFF) << 28 | min(end_row - row, 0xFFF) << 16 | min(end_column, 0xFFFF)
+    return ((row << 24 | min(column, _LONGEST)) << 24 | min(end_row - row, _LONGEST)) << 24 | min(end_column, _LONGEST)
 
 
 def unpack(pos: int) -> tuple[int, int, int, int]:
     """The row, column, end row and end column that `pack` was given."""
-    row = pos >> 44
-    return row, pos >> 28 & 0xFFFF, row + (pos >> 16 & 0xFFF), pos & 0xFFFF
+    row = pos >> 72
+    return row, pos >> 48 & _LONGEST, row + (pos >> 24 & _LONGEST), pos & _LONGEST
+
+
+def row_of(pos: int) -> int:
+    """The row of a packed place."""
+    return pos >> 72
+
+
+def rows_of(pos: int) -> tuple[int, int]:
+    """The first and last row of a packed place."""
+    return pos >> 72, (pos >> 72) + (pos >> 24 & _LONGEST)
 
 
 class Parameter(NamedTuple):

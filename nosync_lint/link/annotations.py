@@ -38,7 +38,9 @@ class Annotations:
         kind = self._operations.types.get(dotted)
         if not isinstance(kind, str) or kind == "unknown":
             return UNKNOWN
-        return Value(kind, dtype=self._operations.types["dtype"].get(dotted), trust=2)
+        types = self._operations.types
+        where = types["where"].get(dotted)
+        return Value(kind, where, None, types["dtype"].get(dotted), trust=1 if where == "parametrised" else 2)
 
     def _named(self, expr: Expr, function: Function) -> Value:
         module = function.module

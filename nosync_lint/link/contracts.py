@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from nosync_lint.finding import Hop
-from nosync_lint.index.records import CallSite, Expr
+from nosync_lint.index.records import CallSite, Expr, row_of
 from nosync_lint.link.calls import Binding, Target, bind
 from nosync_lint.link.heat import HeatMap
 from nosync_lint.link.inference import Inference
@@ -206,10 +206,12 @@ class Contracts:
 def hops_of(leak: Leak, name: Callable[[Function], str]) -> tuple[Hop, ...]:
     """The story of a leak, ending in the sink."""
     hops = [
-        Hop(name(function), site.call[4] >> 44, f"`{function.record.qualname}` calls `{site.call[1][-1]}`")
+        Hop(name(function), row_of(site.call[4]), f"`{function.record.qualname}` calls `{site.call[1][-1]}`")
         for function, site in leak.calls
     ]
     return (
         *hops,
-        Hop(name(leak.function), leak.sink.call[4] >> 44, f"`{leak.function.record.qualname}` reads a count back here"),
+        Hop(
+            name(leak.function), row_of(leak.sink.call[4]), f"`{leak.function.record.qualname}` reads a count back here"
+        ),
     )

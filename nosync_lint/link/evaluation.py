@@ -375,7 +375,14 @@ class Evaluation:
     def _index_part(self, part: Expr, at: At) -> tuple[str, Value]:
         if part[0] in ("slice", "ellipsis"):
             return part[0], NONE
-        return index_part(self.evaluate(part, at))
+        kind, value = index_part(self.evaluate(part, at))
+        if kind in ("any-tensor", "unknown") and part[0] in ("name", "attr"):
+            announced = self.operations.convention(part[-1].partition("~")[0])
+            if announced == "integers":
+                return ("tensor" if kind == "any-tensor" else "integers"), value._replace(trust=min(value.trust, 1))
+            if announced == "mask" and kind == "any-tensor":
+                return "mask", value
+        return kind, value
 
     def _eval_bin(self, expr: Expr, at: At) -> Value:
         left, right = self.evaluate(expr[2], at), self.evaluate(expr[3], at)
@@ -441,6 +448,12 @@ class Evaluation:
             targets = self.dispatch.callees(value, "__enter__")
             return vote([self.solver.read(("ret", one.number)) for one in targets]) if targets else value
         return UNKNOWN
+
+    def _eval_buffer(self, expr: Expr, at: At) -> Value:
+        value = self.evaluate(expr[1], at)
+        if value.kind == "tensor" and value.where not in ("device", "parametrised"):
+            return value._replace(where="parametrised", trust=min(value.trust, 1))
+        return value
 
     def _eval_await(self, expr: Expr, at: At) -> Value:
         return self.evaluate(expr[1], at)

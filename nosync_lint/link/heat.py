@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from nosync_lint.finding import Heat, Hop
-from nosync_lint.index.records import CallSite, Expr
+from nosync_lint.index.records import CallSite, Expr, row_of, rows_of
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.project import Class, Function, Project, called_name
@@ -244,12 +244,14 @@ class HeatMap:
         step = self.hot[function.number]
         while step.caller is not None and step.call is not None:
             callee = function.record.qualname or function.name
-            hops.append(Hop(step.caller.module.file.name, step.call.call[4] >> 44, f"calls `{callee}`"))
+            hops.append(Hop(step.caller.module.file.name, row_of(step.call.call[4]), f"calls `{callee}`"))
             function = step.caller
             step = self.hot[function.number]
         why = self.roots.why_hot(function)
         hops.append(
-            Hop(function.module.file.name, function.record.pos >> 44, f"hot root `{function.record.qualname}` ({why})")
+            Hop(
+                function.module.file.name, row_of(function.record.pos), f"hot root `{function.record.qualname}` ({why})"
+            )
         )
         return function.name, tuple(reversed(hops))
 
@@ -289,8 +291,7 @@ class HeatMap:
 
 
 def _covers(function: Function, row: int, alone: bool) -> bool:
-    first = function.record.pos >> 44
-    last = first + (function.record.pos >> 16 & 0xFFF)
+    first, last = rows_of(function.record.pos)
     return first - (len(function.record.decorators) + 1 if alone else 0) <= row <= last
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from nosync_lint.index.records import AttributeWrite, CallSite, Expr
+from nosync_lint.index.records import AttributeWrite, CallSite, Expr, row_of
 from nosync_lint.link.calls import Binding, Target, bind
 from nosync_lint.link.evaluation import At, Evaluation
 from nosync_lint.link.operations import Operations
@@ -69,7 +69,7 @@ class Inference(Evaluation):
                 voters.append(default)
         value = self.settle(declared, vote(voters), parameter.name)
         if value.kind == "tensor" and value.where is None and self._is_root(function):
-            row = function.record.pos >> 44
+            row = row_of(function.record.pos)
             why = Origin(function.module.number, row, f"tensor argument `{parameter.name}` of a hot root")
             return value._replace(where="parametrised", trust=min(value.trust, 1), why=why)
         return value
@@ -85,7 +85,7 @@ class Inference(Evaluation):
         name = function.record.parameters[index].name
         note = f"`{caller.record.qualname or caller.name}` passes it as `{name}`"
         before = value.why.cut(1) if value.why is not None else None
-        return value._replace(why=Origin(caller.module.number, site.call[4] >> 44, note, before))
+        return value._replace(why=Origin(caller.module.number, row_of(site.call[4]), note, before))
 
     def _callers(self, function: Function) -> tuple[Binding, ...]:
         """The calls that may run `function`."""
@@ -99,12 +99,12 @@ class Inference(Evaluation):
             return Value("callers", items=())
         names = {name}
         if name in ("__init__", "__new__") and function.cls is not None:
-            names = {function.cls.record.name, *(c.record.name for c in function.cls.descendants())}
+            names = {"cls", function.cls.record.name, *(c.record.name for c in function.cls.descendants())}
         for one in list(names):
             names |= self.project.aliases.get(one, set())
         found: list[Binding] = []
         for one in sorted(names):
-            if len(self.project.calls_by_name.get(one, ())) <= MAX_CANDIDATES:
+            if one == "cls" or len(self.project.calls_by_name.get(one, ())) <= MAX_CANDIDATES:
                 found += (self.solver.read(("calls", one)).ref or {}).get(number, ())
         return Value("callers", items=tuple(found[:MAX_CALLERS]))
 
@@ -200,7 +200,7 @@ class Inference(Evaluation):
             if given is None and position is not None and position < len(site.call[2]):
                 given = site.call[2][position]
             if given is not None:
-                found.append(self.explained(self.evaluate(given, at), caller, site.call[4] >> 44))
+                found.append(self.explained(self.evaluate(given, at), caller, row_of(site.call[4])))
         return found
 
     def _member_function(self, method: Function) -> Value:

@@ -188,6 +188,10 @@ class Operations:
             if kwargs.get("dim", _NONE).kind != "none":
                 tensor = tensor._replace(rank=operand.rank)
             return Value("tuple", items=(tensor, *[ints] * len(extra)), trust=trust) if extra else tensor
+        if result == "where":
+            if len(args) > 1 or len(kwargs) > 1:
+                return tensor._replace(dtype=_promote([*args[1:], *kwargs.values()]))
+            return Value("tuple", items=tensor._replace(rank=1, dtype="int"), trust=trust)
         if result == "nonzero":
             if (kwargs.get("as_tuple") or _FALSE).ref:
                 return Value("tuple", items=tensor._replace(rank=1), trust=trust)

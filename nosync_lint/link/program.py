@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, IndexWrite, ModuleIndex, unpack
+from nosync_lint.index.records import CallSite, IndexWrite, ModuleIndex, row_of, unpack
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
 from nosync_lint.link.evaluation import At
 from nosync_lint.link.heat import HeatMap, Roots
@@ -217,7 +217,7 @@ class Program:
 
     def hop(self, function: Function, note: str) -> Hop:
         """The first row of a function, with a note."""
-        return Hop(function.module.file.name, function.record.pos >> 44, note)
+        return Hop(function.module.file.name, row_of(function.record.pos), note)
 
     def path(self, leak: Leak) -> tuple[Hop, ...]:
         """The calls that lead to a sink, and the sink."""
@@ -225,7 +225,7 @@ class Program:
 
     def sink(self, function: Function, site: CallSite) -> str:
         """A name for a place that several findings lead to."""
-        return f"{function.module.file.name}:{site.call[4] >> 44}"
+        return f"{function.module.file.name}:{row_of(site.call[4])}"
 
     def evidence(self, value: Value) -> tuple[Hop, ...]:
         """Why a value is believed to be what it is: where it was made, or how it came in."""
@@ -274,7 +274,7 @@ def place_of(site: object) -> Place | None:
 
 
 def _place(function: Function, pos: int, statement: int, block: int) -> Place:
-    return Place(function.module.file.name, pos >> 44, pos, None, statement, function, block)
+    return Place(function.module.file.name, row_of(pos), pos, None, statement, function, block)
 
 
 def _made(module: Module, row: int) -> str:

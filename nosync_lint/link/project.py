@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from nosync_lint.index.records import AttributeWrite, CallSite, ClassRecord, Expr, FunctionRecord, ModuleIndex
@@ -68,7 +68,7 @@ class Function:
 class Class:
     """One class of the project. `bases` and `mro` are filled when the project is linked."""
 
-    __slots__ = ("bases", "children", "externs", "methods", "module", "mro", "number", "record")
+    __slots__ = ("_descendants", "bases", "children", "externs", "methods", "module", "mro", "number", "record")
 
     def __init__(self, number: int, module: Module, record: ClassRecord) -> None:
         self.number, self.module, self.record = number, module, record
@@ -77,6 +77,7 @@ class Class:
         self.externs: frozenset[str] = frozenset()
         self.children: list[Class] = []
         self.mro: tuple[Class, ...] = (self,)
+        self._descendants: tuple[Class, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -90,16 +91,17 @@ class Class:
                 return found
         return None
 
-    def descendants(self) -> Iterator[Class]:
+    def descendants(self) -> tuple[Class, ...]:
         """Every subclass, each once, nearest first."""
-        seen = {self.number}
-        pending = list(self.children)
-        while pending:
-            cls = pending.pop(0)
-            if cls.number not in seen:
-                seen.add(cls.number)
-                yield cls
-                pending.extend(cls.children)
+        if self._descendants is None:
+            found: dict[int, Class] = {}
+            pending = list(self.children)
+            for cls in pending:  # grows while it is walked
+                if cls.number not in found and cls is not self:
+                    found[cls.number] = cls
+                    pending.extend(cls.children)
+            self._descendants = tuple(found.values())
+        return self._descendants
 
     def is_abstract(self) -> bool:
         """Whether some method is declared abstract and never given a body down to this class."""
@@ -272,8 +274,9 @@ class Project:
             cls.bases, cls.externs = tuple(bases), frozenset(externs)
             for parent in bases:
                 parent.children.append(cls)
+        orders: dict[int, tuple[Class, ...]] = {}
         for cls in self.classes:
-            cls.mro = _mro(cls)
+            cls.mro = _mro(cls, orders)
         inherited = {cls.number: frozenset().union(*(one.externs for one in cls.mro)) for cls in self.classes}
         for cls in self.classes:
             cls.externs = inherited[cls.number]
@@ -356,22 +359,16 @@ def _module_name(file: SourceFile, packages: set[Path]) -> str:
     return ".".join(parts)
 
 
-def _mro(cls: Class) -> tuple[Class, ...]:
+def _mro(cls: Class, orders: dict[int, tuple[Class, ...]]) -> tuple[Class, ...]:
     """The method resolution order; depth first without repeats where C3 finds none or inheritance is cyclic."""
-    order: list[Class] = []
-    seen: set[int] = set()
-
-    def visit(one: Class, above: frozenset[int]) -> list[Class]:
-        if one.number in above:
-            return []
-        tails = [visit(base, above | {one.number}) for base in one.bases]
-        return [one, *_merge([*tails, list(one.bases)])]
-
-    for one in visit(cls, frozenset()):
-        if one.number not in seen:
-            seen.add(one.number)
-            order.append(one)
-    return tuple(order)
+    known = orders.get(cls.number)
+    if known is not None:
+        return known
+    orders[cls.number] = (cls,)  # what a cycle sees
+    tails = [list(_mro(base, orders)) for base in cls.bases]
+    merged = tails[0] if len(tails) == 1 else _merge([*tails, list(cls.bases)])
+    orders[cls.number] = tuple(dict.fromkeys([cls, *merged]))
+    return orders[cls.number]
 
 
 def _merge(rows: list[list[Class]]) -> list[Class]:

@@ -102,7 +102,7 @@ class Semantics:
     def _write_row(self, target: Value, shape: IndexShape, stored: str) -> tuple[str, int, str]:
         kinds = shape.kinds
         tensors = [value for kind, value in shape.parts if kind in ("tensor", "any-tensor")]
-        undecided = 0 if "any-tensor" in kinds or "unknown" in kinds else 2
+        undecided = 0 if kinds & {"any-tensor", "unknown", "integers"} else 2
         if "mask" in kinds:
             return "", 2, ""  # masked_fill with a host scalar; a mask beside another index is no scalar store's fault
         if tensors:
@@ -116,6 +116,9 @@ class Semantics:
             return row, min(undecided, 1), "the index is a sequence, which becomes an integer tensor"
         if kinds & {"slice", "ellipsis", "none", "bool"}:
             return "", 2, ""
+        if "integers" in kinds and len(shape.parts) == 1 and target.rank == 1:
+            row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
+            return row, 1, "the index is an integer or an integer tensor by its name"
         ints = len(shape.parts)
         row = "write.int_full.pyscalar.le214" if stored == "number" else "write.basic_0d.cpu0d"
         if target.rank is None:
