@@ -14,6 +14,7 @@ from typing import TextIO
 
 from nosync_lint import __version__
 from nosync_lint.config import KEYS, ConfigError, Settings, find_config, load_config
+from nosync_lint.report import Report
 from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES
 
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
@@ -45,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_and_exit() -> None:
     """The `nosync-lint` script: leaves at once, since taking a program of millions of tuples apart takes seconds."""
-    if sys.stdout is None:  # closed by the caller
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives to the end
+    if sys.stdout is None:
+        os._exit(_fail("standard output is closed; give it a reader or use --output-file"))
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -196,13 +197,21 @@ def _check(options: argparse.Namespace) -> int:
             )
     except (MissingPath, RulesMissing) as error:
         return _fail(str(error))
+    try:
+        _write(report, form, options)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _fail(f"{options.output_file or 'standard output'}: cannot be written: {error.strerror}")
+    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _write(report: Report, form: str, options: argparse.Namespace) -> None:
+    """The report, on standard output or in the given file."""
     with ExitStack() as stack:
         out: TextIO = sys.stdout
         if options.output_file:
-            try:
-                out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
-            except OSError as error:
-                return _fail(f"{options.output_file}: cannot be written: {error.strerror}")
+            out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
         if form == "json":
             from nosync_lint.report.json import write_json
 
@@ -211,7 +220,7 @@ def _check(options: argparse.Namespace) -> int:
             from nosync_lint.report.text import write_text
 
             write_text(report, out, color=_color(options.color, out), statistics=options.statistics)
-    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+        out.flush()
 
 
 def _known_rule(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -90,10 +91,10 @@ def _has_table(path: Path) -> bool:
     if b"nosync-lint" not in data:
         return False
     try:
-        tool = tomllib.loads(data.decode("utf-8-sig")).get("tool")
+        tool = tomllib.loads(data.decode("utf-8-sig")).get("tool", {})
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return b"[tool.nosync-lint" in data
-    return isinstance(tool, dict) and "nosync-lint" in tool
+        return True
+    return not isinstance(tool, dict) or "nosync-lint" in tool
 
 
 def load_config(path: Path) -> Settings:
@@ -108,7 +109,9 @@ def load_config(path: Path) -> Settings:
     table = data
     if path.name == "pyproject.toml":
         tool = data.get("tool")
-        table = tool.get("nosync-lint", {}) if isinstance(tool, dict) else {}
+        if not isinstance(tool, dict):
+            raise ConfigError(f"{path}: `tool` must be a table, not {tool!r}")
+        table = tool.get("nosync-lint", {})
     elif "tool" in data:
         raise ConfigError(f"{path}: keys stand at the top level here; leave out the prefix [tool.nosync-lint]")
     if not isinstance(table, dict):
@@ -159,6 +162,8 @@ def _tables(name: str, value: Any, source: str, text: str) -> tuple[Any, ...]:
         for key, part in item.items():
             if key not in known:
                 raise ConfigError(f"{source}: unknown key `{name}.{key}`{_nearest(key, known)}")
+            if key == "where" and not re.fullmatch(r"rank=\d+|", str(part)):
+                raise ConfigError(f"{source}: `census.where` must be of the form `rank=3`, not {part!r}")
             wanted = int if key == "matches" else str
             if type(part) is not wanted:
                 raise ConfigError(f"{source}: `{name}.{key}` must be of type {wanted.__name__}, not {part!r}")

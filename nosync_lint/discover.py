@@ -25,10 +25,12 @@ class MissingPath(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The linked files in the order of their names, and the root they belong to."""
+    """The linked files in the order of their names, and the root they belong to. `unlisted` are folders that could
+    not be listed, each with the reason."""
 
     files: tuple[SourceFile, ...]
     root: Path
+    unlisted: tuple[tuple[str, str], ...] = ()
 
 
 def discover(
@@ -52,12 +54,13 @@ def discover(
     given = [path.resolve() for path in given]
     roots = _roots(given, config)
     reported: dict[Path, bool] = {}
+    unlisted: dict[Path, str] = {}
     for path in given:
-        for file in _walk(path, gitignore) if path.is_dir() else [path]:
+        for file in _walk(path, gitignore, unlisted) if path.is_dir() else [path]:
             if file.suffix != ".pyi":  # declarations only: nothing in them runs
                 reported[file] = True
     for folder in [*roots, *((config.parent if config else here) / one for one in extra)]:
-        for file in _walk(folder, gitignore):
+        for file in _walk(folder, gitignore, {}):
             reported.setdefault(file, False)
     files = [
         SourceFile(path, name, flag)
@@ -65,7 +68,8 @@ def discover(
         if not _excluded(name := _display(path, here), exclude)
         and not (config is not None and _excluded(_display(path, config.parent), exclude))
     ]
-    return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given))
+    names = tuple(sorted((_display(folder, here), reason) for folder, reason in unlisted.items()))
+    return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given), names)
 
 
 def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
@@ -94,7 +98,7 @@ def _common(folders: Sequence[Path]) -> Path:
     return Path(os.path.commonpath([str(one) for one in folders])) if folders else Path.cwd()
 
 
-def _walk(folder: Path, gitignore: bool) -> Iterator[Path]:
+def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[Path]:
     listed = _git_files(folder) if gitignore else None
     if listed is not None:
         yield from (path for path in listed if path.is_file() and _wanted(path))
@@ -110,7 +114,10 @@ def _walk(folder: Path, gitignore: bool) -> Iterator[Path]:
         seen.add(real)
         try:
             entries = sorted(os.scandir(current), key=lambda entry: entry.name)
-        except OSError:
+        except OSError as error:
+            unlisted[current] = (
+                f"is a folder that cannot be listed: {error.strerror}; fix its permissions or exclude it"
+            )
             continue
         for entry in entries:
             path = Path(entry.path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nosync_lint.config import Settings
+from nosync_lint.config import ConfigError, Settings
 from nosync_lint.discover import discover
 from nosync_lint.index import Indexed, default_jobs, index
 from nosync_lint.index.cache import IndexCache
@@ -51,7 +51,11 @@ def run(
 
 def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress, start: float) -> Report:
     found = discover(paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
-    targets = target_releases(settings.target_torch, found.root, known_releases())
+    try:
+        targets = target_releases(settings.target_torch, found.root, known_releases())
+    except ConfigError as error:
+        source = f"{settings.path}: " if "target-torch" in dict(settings.rows) else ""
+        raise ConfigError(f"{source}{error}") from error
     done = 0
 
     def advance(count: int) -> None:
@@ -72,7 +76,7 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         selected,
         with_heat(settings, program),
         _pragmas(found.files, indexed),
-        _bad_files(found.files, indexed),
+        [*_bad_files(found.files, indexed), *(BadFile(name, why, Span(1, 1, 1, 1)) for name, why in found.unlisted)],
         _configured_names(settings, program),
         texts,
     )
@@ -99,7 +103,7 @@ def link(
 
 
 def select(settings: Settings) -> list[Rule]:
-    """The rules that a run asks: by code, the start of a code, or slug."""
+    """The rules that a run asks: by code, the start of a code, or slug. Files that cannot be read are always told."""
 
     def named(rule: Rule, words: Sequence[str]) -> bool:
         return any(rule.code.startswith(word.upper()) or rule.slug() == word.lower() for word in words)
@@ -107,7 +111,8 @@ def select(settings: Settings) -> list[Rule]:
     return [
         rule
         for rule in rules()
-        if (not settings.select or named(rule, settings.select)) and not named(rule, settings.ignore)
+        if (not settings.select or named(rule, settings.select) or "bad-file" in rule.sites)
+        and not named(rule, settings.ignore)
     ]
 
 

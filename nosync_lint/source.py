@@ -56,7 +56,7 @@ def read_source(path: Path, max_size: int) -> bytes:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise UnreadableFile("is no regular file; name files and folders of source code")
+            raise UnreadableFile("cannot be read: it is no regular file; name files and folders of source code")
         size = found.st_size
         if size > max_size:
             raise UnreadableFile(
@@ -81,7 +81,10 @@ def decode_python(data: bytes) -> str:
         raise UnreadableFile(
             f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8"
         ) from error
-    return _decode(data, encoding)
+    text = _decode(data, encoding)
+    if not encoding.startswith(("utf-8", "iso-8859", "ascii")) and any("\ud800" <= c <= "\udfff" for c in text):
+        raise UnreadableFile(f"holds half a character in the encoding {encoding}; save it as UTF-8")
+    return text
 
 
 def decode_cuda(data: bytes) -> str:

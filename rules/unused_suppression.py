@@ -34,9 +34,7 @@ class UnusedSuppression(Rule):
         if site.used:
             return
         if site.form == "unknown":
-            message = (
-                "this comment is addressed to nosync-lint and has no known form (ignore, hot, cold, off, on, skip-file)"
-            )
+            message = f"this comment is addressed to nosync-lint and does nothing: {site.reason}"
         elif site.unknown:
             message = f"no rule is called {', '.join(f'`{name}`' for name in site.unknown)}"
         else:

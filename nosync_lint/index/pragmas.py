@@ -22,7 +22,13 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
     if ours:
         known = _FORM.fullmatch(ours["rest"])
         if known is None or known["form"].lower() not in FORMS:
-            return Pragma(row, "unknown", (), "", alone)
+            unclosed = "[" in ours["rest"] and "]" not in ours["rest"]
+            why = (
+                "its list of rules is not closed by `]`"
+                if unclosed
+                else "it has no known form: " + ", ".join(sorted(FORMS))
+            )
+            return Pragma(row, "unknown", (), why, alone)
         names = tuple(part.strip() for part in (known["names"] or "").split(",") if part.strip())
         return Pragma(row, known["form"].lower(), names, known["reason"].strip(), alone)
     noqa = _NOQA.search(comment)
@@ -38,7 +44,7 @@ def python_pragmas(text: str) -> tuple[Pragma, ...]:
     if "nosync-lint" not in text and "NSL" not in text:
         return ()
     found = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             pragma = read_pragma(token.string, row, not token.line[:column].strip())
