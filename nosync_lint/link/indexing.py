@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nosync_lint.link.values import Value
+from nosync_lint.link.values import HOST, Value
 
 
 class IndexShape:
@@ -52,6 +52,8 @@ def index_part(value: Value) -> tuple[str, Value]:
     if kind == "tensor":
         if value.dtype == "bool":
             return "mask", value
+        if value.rank == 0 and value.where in HOST:
+            return "int", value  # read on the host, and then an integer
         return ("tensor" if value.dtype in ("int", "number") else "any-tensor"), value
     if kind in ("list", "iter", "numpy", "tuple"):
         return "sequence", value

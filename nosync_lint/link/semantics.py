@@ -103,7 +103,11 @@ class Semantics:
         kinds = shape.kinds
         tensors = [value for kind, value in shape.parts if kind in ("tensor", "any-tensor")]
         undecided = 0 if kinds & {"any-tensor", "unknown", "integers"} else 2
-        if "mask" in kinds:
+        masks = [value for kind, value in shape.parts if kind == "mask"]
+        if masks and all(value.where in HOST for value in masks) and not tensors:
+            row = "write.cpu_mask.pyscalar.le214" if stored == "number" else "write.cpu_mask.cpu0d"
+            return row, undecided, "the index is a mask on the host, beside which the scalar is copied"
+        if masks:
             return "", 2, ""  # masked_fill with a host scalar; a mask beside another index is no scalar store's fault
         if tensors:
             if any(value.rank == 0 and value.where in ACCELERATED for value in tensors):
@@ -111,7 +115,10 @@ class Semantics:
                 return row, undecided, "the index is a 0-dim device tensor"
             row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
             return row, min([undecided, *(max(v.trust, 1) for v in tensors)]), "the index is an integer tensor"
-        if "sequence" in kinds:
+        sequences = [value for kind, value in shape.parts if kind == "sequence"]
+        if any(isinstance(value.items, Value) and value.items.kind == "bool" for value in sequences):
+            return "", 2, ""  # the upload of the mask waits, and the scalar does not
+        if sequences:
             row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
             return row, min(undecided, 1), "the index is a sequence, which becomes an integer tensor"
         if kinds & {"slice", "ellipsis", "none", "bool"}:
