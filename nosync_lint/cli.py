@@ -15,7 +15,6 @@ from typing import TextIO
 from nosync_lint import __version__
 from nosync_lint.config import KEYS, ConfigError, Settings, find_config, load_config
 from nosync_lint.report import Report
-from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES
 
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
 
@@ -168,7 +167,7 @@ def _listed(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from nosync_lint.discover import MissingPath
+    from nosync_lint.discover import MissingPath, is_source
     from nosync_lint.pipeline import run
     from nosync_lint.registry import RulesMissing
 
@@ -184,7 +183,7 @@ def _check(options: argparse.Namespace) -> int:
         form = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
         if form not in ("text", "json"):
             return _fail(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
-        if options.output_file and Path(options.output_file).suffix.lower() in PYTHON_SUFFIXES | CUDA_SUFFIXES:
+        if options.output_file and is_source(Path(options.output_file)):
             return _fail(f"{options.output_file}: is source code by its name; give the report another one")
         progress = Progress(options)
         with progress:

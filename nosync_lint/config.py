@@ -108,7 +108,7 @@ def load_config(path: Path) -> Settings:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
     table = data
     if path.name == "pyproject.toml":
-        tool = data.get("tool")
+        tool = data.get("tool", {})
         if not isinstance(tool, dict):
             raise ConfigError(f"{path}: `tool` must be a table, not {tool!r}")
         table = tool.get("nosync-lint", {})
@@ -137,8 +137,10 @@ def _value(name: str, value: Any, source: str) -> Any:
     default = getattr(Settings(), name)
     key = name.replace("_", "-")
     if isinstance(default, tuple):
-        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-            raise ConfigError(f"{source}: `{key}` must be a list of strings that are not empty, not {value!r}")
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ConfigError(f"{source}: `{key}` must be a list of strings, not {value!r}")
+        if not all(item.strip() for item in value):
+            raise ConfigError(f"{source}: `{key}` holds an empty string; remove it")
         return tuple(value)
     if type(value) is not type(default):
         raise ConfigError(f"{source}: `{key}` must be of type {type(default).__name__}, not {value!r}")

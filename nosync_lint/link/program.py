@@ -219,6 +219,10 @@ class Program:
         """The first row of a function, with a note."""
         return Hop(function.module.file.name, row_of(function.record.pos), note)
 
+    def call_hop(self, function: Function, site: CallSite, note: str) -> Hop:
+        """The row of a call, with a note."""
+        return Hop(function.module.file.name, row_of(site.call[4]), note)
+
     def path(self, leak: Leak) -> tuple[Hop, ...]:
         """The calls that lead to a sink, and the sink."""
         return hops_of(leak, lambda function: function.module.file.name)

@@ -23,14 +23,16 @@ def write(s: int, i: int, j: int, device):
     idx2 = torch.arange(4, device="cuda")
     i0 = torch.tensor(3, device="cuda")
     mask = torch.zeros(8, dtype=torch.bool, device="cuda")
+    host_mask = torch.zeros(8, dtype=torch.bool)
+    h0 = torch.tensor(3)
     v0 = torch.tensor(1.0)
     v = torch.zeros(4, device="cuda")
     d0 = torch.zeros((), device="cuda")
     {}
 """
-SCALAR, INT, HOST0D, HOST0D_INT, INDEX0D = (
+SCALAR, INT, HOST0D, HOST0D_INT, INDEX0D, HOST_MASK = (
     "write.cuda_idx.pyscalar.le214", "write.int_full.pyscalar.le214", "write.cuda_idx.cpu0d", "write.basic_0d.cpu0d",
-    "write.cuda0d_idx.scalar.le214",
+    "write.cuda0d_idx.scalar.le214", "write.cpu_mask.pyscalar.le214",
 )  # fmt: skip
 
 WAITS = {
@@ -59,8 +61,13 @@ WAITS = {
     "t2[i, j] = torch.tensor(0.0)": HOST0D_INT,
     "t[i0] = -1": INDEX0D,
     "t2[i, i0] = 0": INDEX0D,
+    "t[h0] = -1": INT,
+    "t2[h0, j] = v0": HOST0D_INT,
+    "t[host_mask] = -1": HOST_MASK,
+    "t2[:, host_mask] = 0": HOST_MASK,
+    "t[host_mask] = v0": "write.cpu_mask.cpu0d",
 }
-ENDS_WITH_2_14 = {SCALAR, INT, INDEX0D}
+ENDS_WITH_2_14 = {SCALAR, INT, INDEX0D, HOST_MASK}
 
 
 @pytest.mark.parametrize("statement", WAITS)
@@ -89,7 +96,7 @@ SILENT = [
     "t[None] = 0", "t[mask] = -1", "t2[:, mask] = -1", "t[t > 0] = 0", "t[mask] = v0",
     "t[i:i + 1] = -1", "t2[..., j] = 0",
     "t[idx] = v", "t[idx] = d0", "t[i] = d0", "t[:] = v0", "t2[i] = v0", "t0 = -1",
-    "t[idx] += 1", "t[i] += 1", "t[1:] *= 2", "t2[idx, idx2] -= s",
+    "t[idx] += 1", "t[i] += 1", "t[1:] *= 2", "t2[h0] = -1", "t[[True, False]] = -1", "t2[idx, idx2] -= s",
     "h[i] = -1", "h[[1, 2]] = -1", "h[0] = v0",
     "t.index_fill_(0, idx, -1)", "t[i].fill_(-1)", "t.fill_(0)",
     "[1, 2][i] = 3", "{}.get(i)", "x = {}; x[i] = -1", "x = [0]; x[i] = -1",
@@ -107,7 +114,8 @@ CONFIDENCE = {
     "given[idx] = -1": "likely",
     "given[i] = -1": "likely",
     "t[[1, 2]] = -1": "likely",
-    "t[unknown_index] = -1": "possible",
+    "t[mystery()] = -1": "possible",
+    "t[some_index] = -1": "likely",
     "t.reshape(mystery)[0] = -1": "possible",
 }
 
