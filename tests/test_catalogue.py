@@ -69,8 +69,8 @@ def test_a_rule_says_what_it_is(rule: Rule) -> None:
     assert isinstance(rule.severity, Severity)
     assert re.fullmatch(r"\d+\.\d+\.\d+", rule.since)
     assert rule.sites
-    assert find(rule.code) is rule
-    assert find(rule.slug()) is rule
+    assert type(find(rule.code)) is type(rule)
+    assert type(find(rule.slug())) is type(rule)
 
 
 @each_rule

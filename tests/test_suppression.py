@@ -38,6 +38,12 @@ def test_other_comments_are_not_ours(comment: str) -> None:
     assert read_pragma(comment, 1, alone=True) is None
 
 
+def test_an_unknown_word_is_kept_to_be_reported() -> None:
+    pragma = read_pragma("# nosync-lint: silence", 1, alone=True)
+    assert pragma is not None
+    assert pragma.form == "unknown"
+
+
 def test_text_that_looks_like_a_comment_is_none() -> None:
     assert python_pragmas('x = "# nosync-lint: ignore[NSL101]"\n"""\n# noqa: NSL101\n"""\n') == ()
 
