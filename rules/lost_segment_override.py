@@ -35,7 +35,12 @@ class LostSegmentOverride(Rule):
         assert isinstance(site, ClassSite)
         lost = site.lost
         name, base = site.cls.record.name, lost.method.record.qualname
-        message = f"`{name}` inherits `{base}`, which drops `{lost.parameter}`"
+        own = lost.method.cls is site.cls
+        message = (
+            f"`{base}` drops `{lost.parameter}`"
+            if own
+            else f"`{name}` inherits `{base}`, which drops `{lost.parameter}`"
+        )
         if lost.leak is not None:
             message += f" and reaches a synchronisation in `{lost.leak.function.record.qualname}`"
         if lost.sibling is not None:

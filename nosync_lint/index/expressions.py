@@ -270,6 +270,7 @@ class ExpressionLowering:
     def _walrus(self, node: ast.NamedExpr) -> Expr:
         value = self.lower(node.value)
         self._define(node.target.id, value, node.lineno)
+        self.scope.seq += 1  # what follows in the same statement sees the new value
         return value
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Expr:

@@ -136,6 +136,7 @@ class Lowering(ExpressionLowering):
     def _try(self, node: ast.Try | ast.TryStar) -> None:
         self._enter("try", None, node.body + node.orelse)
         for handler in node.handlers:
+            self.lower(handler.type)
             if handler.name:
                 self._define(handler.name, OPAQUE, handler.lineno)
             self._enter("except", None, handler.body)

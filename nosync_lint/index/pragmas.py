@@ -13,6 +13,7 @@ _FORM = re.compile(r"\s*:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]\[]*)\])?(?![\w\
 _NOQA = re.compile(
     r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
 )
+_OTHER = re.compile(r"\s*(?:#|//)")  # another tool's comment behind ours is no reason
 FORMS = frozenset({"ignore", "hot", "cold", "off", "on", "skip-file"})
 
 
@@ -30,7 +31,7 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
             )
             return Pragma(row, "unknown", (), why, alone)
         names = tuple(part.strip() for part in (known["names"] or "").split(",") if part.strip())
-        return Pragma(row, known["form"].lower(), names, known["reason"].strip(), alone)
+        return Pragma(row, known["form"].lower(), names, _OTHER.split(known["reason"], 1)[0].strip(), alone)
     noqa = _NOQA.search(comment)
     if noqa and noqa["names"]:
         codes = tuple(part for part in re.split(r"[,\s]+", noqa["names"].upper()) if part.startswith("NSL"))

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, vote
+from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, element, vote
 
 _CONTAINERS = frozenset({"list", "tuple", "set", "iter", "dict"})
-
-
-def _items(value: Value) -> Value:
-    if value.kind == "tensor":
-        return value._replace(rank=None if value.rank is None else max(value.rank - 1, 0))
-    if value.kind in ("bottom", "unknown"):
-        return value
-    items = value.items
-    if isinstance(items, Value):
-        return items
-    return vote(items) if items else UNKNOWN
 
 
 Arguments = Callable[[], list[Value]]
@@ -37,18 +26,18 @@ def builtin_call(name: str, arguments: Arguments, operations: Operations) -> Val
         return Value(form)
     args = arguments()
     first = args[0] if args else UNKNOWN
-    if form in ("list", "tuple", "set"):
-        return Value(form, items=_items(first) if args else None)
+    if form in ("list", "tuple", "set", "iter"):
+        return Value(form, items=element(first) if args else None)
     if form == "dict":
         return Value("dict", items=first.items if first.kind == "dict" else None)
     if form == "enumerate":
-        return Value("iter", items=Value("tuple", items=(Value("int"), _items(first))))
+        return Value("iter", items=Value("tuple", items=(Value("int"), element(first))))
     if form == "zip":
-        return Value("iter", items=Value("tuple", items=tuple(_items(arg) for arg in args)))
+        return Value("iter", items=Value("tuple", items=tuple(element(arg) for arg in args)))
     if form == "same":
         return first._replace(ref=None)
     if form == "element":
-        found = vote(args) if len(args) > 1 and name != "sum" else _items(first)
+        found = vote(args) if len(args) > 1 and name in ("min", "max") else element(first)
         return found._replace(ref=None) if found.kind in ("int", "float", "number") else found
     return Value(form)
 
@@ -56,21 +45,21 @@ def builtin_call(name: str, arguments: Arguments, operations: Operations) -> Val
 def container_call(base: Value, name: str, arguments: Arguments) -> Value | None:
     """The result of a method of a list, dictionary, set or string; None where the base is something else."""
     kind = base.kind
+    held = element(base._replace(kind="list")) if kind in _CONTAINERS else UNKNOWN
     if kind == "bottom":
         return BOTTOM
     if kind == "dict":
         if name in ("get", "pop", "setdefault"):
-            values = [base.items if isinstance(base.items, Value) else UNKNOWN]
-            return vote([*values, *(v for v in arguments()[1:] if v.kind not in ("unknown",))])
+            return vote([held, *(v for v in arguments()[1:] if v.kind not in ("unknown",))])
         if name == "values":
-            return Value("iter", items=_items(base))
+            return Value("iter", items=held)
         if name == "items":
-            return Value("iter", items=Value("tuple", items=(UNKNOWN, _items(base))))
+            return Value("iter", items=Value("tuple", items=(UNKNOWN, held)))
         if name == "keys":
             return Value("iter")
     if kind in _CONTAINERS:
         if name in ("pop", "popleft"):
-            return _items(base)
+            return held
         if name in ("copy", "union", "difference", "intersection"):
             return base
         if name in ("index", "count"):

@@ -17,8 +17,11 @@ from nosync_lint.link.indexing import IndexShape, index_part
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Module, Project
 from nosync_lint.link.solver import Solver
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Origin, Value, vote
+from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Origin, Value, element, vote
 
+MAX_OVERRIDES = 16
+"""What a method gives back is joined over at most this many overrides."""
+_RESULT_FIELDS = {"values": 0, "indices": 1}  # of what `sort`, `topk` and `max` give
 MAX_DEPTH = 24
 """A chain of local definitions longer than this goes on as a summary of its own."""
 
@@ -237,6 +240,14 @@ class Evaluation:
                 return Value("extern", ref=f"{base.ref[0]}.{name}") if kind == "object" else UNKNOWN
         if kind == "unknown":
             return self._by_unique_name(name)
+        if (
+            kind == "tuple"
+            and name in _RESULT_FIELDS
+            and isinstance(base.items, tuple)
+            and not isinstance(base.items, Value)
+        ):
+            place = _RESULT_FIELDS[name]
+            return base.items[place] if place < len(base.items) else UNKNOWN
         return UNKNOWN
 
     def _by_unique_name(self, name: str) -> Value:
@@ -284,6 +295,11 @@ class Evaluation:
             found = self._method_call(base, func[2], expr, at)
             if found is not None:
                 return found
+            if base.kind == "object":
+                methods = self.dispatch.callees(base, func[2])
+                written = [m for m in methods if "stub" not in m.record.flags] or methods
+                if 0 < len(written) <= MAX_OVERRIDES:
+                    return vote([self.solver.read(("ret", method.number)) for method in written])
             callee = self.attribute(base, func[2], at)
         else:
             callee = self.evaluate(func, at)
@@ -422,6 +438,8 @@ class Evaluation:
     def _eval_list(self, expr: Expr, at: At) -> Value:
         return Value(expr[0], items=vote([self.evaluate(part, at) for part in expr[1][:12]]) if expr[1] else None)
 
+    _eval_set = _eval_list
+
     def _eval_dict(self, expr: Expr, at: At) -> Value:
         return Value("dict", items=vote([self.evaluate(part, at) for part in expr[2][:12]]) if expr[2] else None)
 
@@ -463,22 +481,6 @@ class Evaluation:
 
     def _eval_lambda(self, expr: Expr, at: At) -> Value:
         return Value("function", ref=(at.function.module.functions[expr[1]].number,))
-
-
-def element(value: Value) -> Value:
-    """What iterating over a value gives."""
-    if value.kind in ("bottom", "unknown"):
-        return value
-    if value.kind == "tensor":
-        return value._replace(rank=None if value.rank is None else max(value.rank - 1, 0))
-    if value.kind == "str":
-        return Value("str")
-    if value.kind == "dict":
-        return UNKNOWN
-    items = value.items
-    if isinstance(items, Value):
-        return items
-    return vote(items) if items else UNKNOWN
 
 
 def _called(test: Expr) -> set[str]:

@@ -32,7 +32,7 @@ def reaching(record: FunctionRecord, name: str, seq: int, block: int) -> tuple[l
     around = set(path)
     inclusive = "~" in name
     reached: list[Definition] = []
-    covered: set[tuple[int, str]] = set()
+    covered: set[int] = set()
     hidden_since = -1
     for definition in reversed(found):
         if definition.seq > seq or (definition.seq == seq and not inclusive):
@@ -46,21 +46,9 @@ def reaching(record: FunctionRecord, name: str, seq: int, block: int) -> tuple[l
         if _exclusive(blocks, branch, path) or _never_falls_out(blocks, where, branch):
             continue
         reached.append(definition)
-        form = blocks[branch].form
-        if where == branch or _unconditional(blocks, where, branch):
-            if form in ("with", "finally"):
-                hidden_since = definition.seq
-                break
-            if form in ("if", "else"):
-                twin = _twin(blocks, branch)
-                if twin is not None and ((twin, name) in covered or blocks[twin].ends):
-                    hidden_since = definition.seq
-                    break
-                covered.add((branch, name))
-    if not reached and found[0].seq <= seq and not inclusive:
-        same = [one for one in found if one.seq == seq]  # `(x := f()) and x.y`
-        if same:
-            return same, False
+        if _covers(blocks, where, covered, around):
+            hidden_since = definition.seq
+            break
     loops = [number for number in path if blocks[number].form == "loop"]
     for number in loops:
         last = blocks[number].last
@@ -112,13 +100,20 @@ def _never_falls_out(blocks: tuple[Block, ...], block: int, branch: int) -> bool
         block = blocks[block].parent
 
 
-def _unconditional(blocks: tuple[Block, ...], block: int, branch: int) -> bool:
-    """Whether `block` always runs when `branch` does."""
-    while block != branch:
-        if blocks[block].form not in ("with", "try", "finally"):
+def _covers(blocks: tuple[Block, ...], block: int, covered: set[int], around: set[int]) -> bool:
+    """Whether a definition in `block`, with those in `covered`, is met on every way to a use in `around`."""
+    while True:
+        covered.add(block)
+        form = blocks[block].form
+        if form in ("if", "else"):
+            twin = _twin(blocks, block)
+            if twin is None or not (twin in covered or blocks[twin].ends):
+                return False
+        elif form not in ("with", "finally"):
             return False
         block = blocks[block].parent
-    return True
+        if block in around:
+            return True
 
 
 def holding(record: FunctionRecord, seq: int, block: int) -> Iterator[tuple[Expr, bool]]:

@@ -69,7 +69,8 @@ class Roots:
     def unmatched(self, hot: Sequence[str]) -> list[str]:
         """The given root names that name no function."""
         wanted = Patterns(hot)
-        matched = {one for function in self._project.functions for one in self._matching(function, wanted)}
+        functions = [function for function in self._project.functions if function.record.form == "function"]
+        matched = {one for function in functions for one in self._matching(function, wanted)}
         return sorted(name for name in hot if tuple(name.split(".")) not in matched)
 
     def why_hot(self, function: Function) -> str | None:

@@ -10,12 +10,15 @@ from nosync_lint.link.evaluation import At, Evaluation
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Class, Function, Project
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Origin, Value, vote
+from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, vote
 
 MAX_CALLERS = 48
 """A parameter is joined over at most this many callers, taken in project order."""
 MAX_CANDIDATES = 150
 """The callers of a function are not searched where more calls than this go by its name (`get`, `forward`)."""
+
+
+_FILLED = frozenset({"list", "dict", "set"})
 
 
 class Inference(Evaluation):
@@ -60,29 +63,29 @@ class Inference(Evaluation):
             return Value("tuple", items=declared if declared.known else UNKNOWN, trust=1)
         if parameter.form == "kwargs":
             return Value("dict", items=declared if declared.known else UNKNOWN, trust=1)
-        voters = [self._argument(function, binding, index) for binding in self._callers(function)]
+        voters = [
+            self._argument(function, binding, expr, parameter.name)
+            for binding in self._callers(function)
+            if (expr := bind(function, binding, index)) is not None
+        ]
         if parameter.default is not None:
             default = self.evaluate(parameter.default, At(function.parent or function, 0, 0))
             if default.kind not in ("none", "str", "unknown") or (
                 default.kind == "str" and not voters and not declared.known
             ):
                 voters.append(default)
-        value = self.settle(declared, vote(voters), parameter.name)
+        value = self.settle(declared, vote(voters) if voters else UNKNOWN, parameter.name)
         if value.kind == "tensor" and value.where is None and self._is_root(function):
             row = row_of(function.record.pos)
             why = Origin(function.module.number, row, f"tensor argument `{parameter.name}` of a hot root")
             return value._replace(where="parametrised", trust=min(value.trust, 1), why=why)
         return value
 
-    def _argument(self, function: Function, binding: Binding, index: int) -> Value:
-        expr = bind(function, binding, index)
-        if expr is None:
-            return BOTTOM
+    def _argument(self, function: Function, binding: Binding, expr: Expr, name: str) -> Value:
         site, caller = binding.site, binding.caller
         value = self.evaluate(expr, At(caller, site.seq, site.block))
         if value.kind != "tensor" or value.where is None:
             return value
-        name = function.record.parameters[index].name
         note = f"`{caller.record.qualname or caller.name}` passes it as `{name}`"
         before = value.why.cut(1) if value.why is not None else None
         return value._replace(why=Origin(caller.module.number, row_of(site.call[4]), note, before))
@@ -99,12 +102,12 @@ class Inference(Evaluation):
             return Value("callers", items=())
         names = {name}
         if name in ("__init__", "__new__") and function.cls is not None:
-            names = {"cls", function.cls.record.name, *(c.record.name for c in function.cls.descendants())}
+            names = {"cls", name, function.cls.record.name, *(c.record.name for c in function.cls.descendants())}
         for one in list(names):
             names |= self.project.aliases.get(one, set())
         found: list[Binding] = []
         for one in sorted(names):
-            if one == "cls" or len(self.project.calls_by_name.get(one, ())) <= MAX_CANDIDATES:
+            if one in ("cls", "__init__") or len(self.project.calls_by_name.get(one, ())) <= MAX_CANDIDATES:
                 found += (self.solver.read(("calls", one)).ref or {}).get(number, ())
         return Value("callers", items=tuple(found[:MAX_CALLERS]))
 
@@ -169,16 +172,25 @@ class Inference(Evaluation):
             if write.annotation is not None and not declared.known:
                 declared = self.annotations.declared(write.annotation, function)
         voters += [self._written(function, write) for function, write in inside]
-        if not inside and declared.known:
+        unset = all(value.kind == "none" for value in voters)
+        if unset and declared.known:
             voters += self._field_arguments(cls, name)
         if not inside and not declared.known and not voters:
             below = list(cls.descendants())
             members = [self._member_function(one.methods[name]) for one in below if name in one.methods]
             members += [self._written(function, write) for function, write in self._writes_of(below, name)]
             voters = [value.weaker(1) for value in members]
-        if not inside and (not voters or all(value.where is None for value in voters)):
+        if unset:
             voters += self._outside_writers(cls, name)
-        return self.settle(declared, vote(voters), name)
+        value = self.settle(declared, vote(voters), name)
+        return self._filled(value, cls, name) if value.kind in _FILLED and value.items is None else value
+
+    def _filled(self, container: Value, cls: Class, name: str) -> Value:
+        """A container with what is put into it: `self.rows.append(t)`, `self.rows[key] = t`."""
+        fills = self.project.fills.get(name, {})
+        put = [one for owner in cls.mro for one in fills.get(owner.number, ())][:MAX_CALLERS]
+        items = [self.evaluate(expr, At(function, seq, block)) for function, expr, seq, block in put]
+        return container._replace(items=vote(items)) if items else container
 
     def _field_arguments(self, cls: Class, name: str) -> list[Value]:
         """What constructor calls give to a field of a dataclass or named tuple."""

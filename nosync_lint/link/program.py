@@ -121,16 +121,27 @@ class Program:
     def calls(self) -> tuple[CallRef, ...]:
         """Every call of the linked project that the model knows to synchronise, by name and operand."""
         places: list[tuple[Function, CallSite]] = []
+        names = self._known_names()
         for function in self.project.functions:
             if self._never_here(function):
                 continue
             for site in function.record.calls:
-                if (
-                    called_name(site.call) in self.semantics.call_names
-                    and self.roots.rare_block(function, site.block) != "platform"
-                ):
+                if called_name(site.call) in names and self.roots.rare_block(function, site.block) != "platform":
                     places.append((function, site))
         return tuple(ref for function, site in places if (ref := self._call_ref(function, site)) is not None)
+
+    def _known_names(self) -> frozenset[str]:
+        """The last names of calls that the model knows, and what the project calls them."""
+        known = self.semantics.call_names
+        aliases = {
+            name
+            for function in self.project.functions
+            for name, definitions in function.record.definitions.items()
+            for one in definitions
+            if (one.value[0] == "import" and one.value[2] in known)
+            or (one.value[0] == "attr" and one.value[2] in known)
+        }
+        return known | aliases
 
     def _call_ref(self, function: Function, site: CallSite) -> CallRef | None:
         func, args = site.call[1], site.call[2]

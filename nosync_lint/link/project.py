@@ -11,6 +11,8 @@ from nosync_lint.link.values import UNKNOWN, Value
 from nosync_lint.source import SourceFile
 
 SOURCE_FOLDERS = frozenset({"src", "python", "lib"})
+FILLING = frozenset({"append", "add", "appendleft", "insert"})
+"""Methods that put their last argument into a container."""
 
 
 class Module:
@@ -128,6 +130,7 @@ class Project:
         self.calls_by_name: dict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
         self.writes_by_attribute: dict[str, list[tuple[Function, AttributeWrite]]] = defaultdict(list)
         self.own_writes: dict[str, dict[int, list[tuple[Function, AttributeWrite]]]] = defaultdict(dict)
+        self.fills: dict[str, dict[int, list[tuple[Function, Expr, int, int]]]] = defaultdict(dict)
         self.methods_by_name: dict[str, list[Function]] = defaultdict(list)
         self.aliases: dict[str, set[str]] = defaultdict(set)
         self._tabulate()
@@ -163,6 +166,8 @@ class Project:
         if found is not None or importer is None:
             return found
         head, _, rest = dotted.partition(".")
+        if head in SOURCE_FOLDERS and rest:
+            return self.find_module(rest, importer)
         beside = self._by_folder.get((importer.folder, head))
         if beside is not None:
             return beside if not rest else self.by_name.get(f"{beside.name}.{rest}")
@@ -322,6 +327,8 @@ class Project:
                     self.own_writes[write.name].setdefault(function.cls.number, []).append((function, write))
             if function.cls is not None and record.form == "function":
                 self.methods_by_name[record.name].append(function)
+            if function.cls is not None:
+                self._tabulate_fills(function, function.cls)
             for name, definitions in record.definitions.items():
                 for definition in definitions:
                     value = definition.value
@@ -329,6 +336,19 @@ class Project:
                         self.aliases[value[2]].add(name)
                     elif value[0] in ("name", "attr") and value[-1] != name and record.form in ("module", "class"):
                         self.aliases[value[-1]].add(name)
+
+    def _tabulate_fills(self, function: Function, cls: Class) -> None:
+        """What a method puts into containers of its instance."""
+        record = function.record
+        puts = [(w.base, w.value, w.seq, w.block) for w in record.writes if w.op is None]
+        puts += [
+            (site.call[1][1], site.call[2][-1], site.seq, site.block)
+            for site in record.calls
+            if site.call[1][0] == "attr" and site.call[1][2] in FILLING and site.call[2]
+        ]
+        for base, value, seq, block in puts:
+            if base[0] == "attr" and function.is_self(base[1]):
+                self.fills[base[2]].setdefault(cls.number, []).append((function, value, seq, block))
 
 
 def key_of(module: Module, name: str) -> tuple[int, str]:

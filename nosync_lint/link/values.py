@@ -188,3 +188,19 @@ def _join_items(a: Any, b: Any) -> Any:
     if isinstance(a, Value) or isinstance(b, Value) or len(a) != len(b):
         return None
     return tuple(vote([x, y]) for x, y in zip(a, b, strict=True))
+
+
+def element(value: Value) -> Value:
+    """What iterating over a value gives."""
+    if value.kind in ("bottom", "unknown"):
+        return value
+    if value.kind == "tensor":
+        return value._replace(rank=None if value.rank is None else max(value.rank - 1, 0))
+    if value.kind == "str":
+        return Value("str")
+    if value.kind == "dict":
+        return UNKNOWN
+    items = value.items
+    if isinstance(items, Value):
+        return items
+    return vote(items) if items else UNKNOWN

@@ -60,7 +60,7 @@ def _index(expr: Expr) -> str:
 def describe(value: Value) -> str:
     """A tensor in words, with its article: "a 1-dim int tensor on the device"."""
     rank = "" if value.rank is None else f"{value.rank}-dim "
-    dtype = "" if value.dtype is None else f"{value.dtype} "
+    dtype = "" if value.dtype in (None, "number") else f"{value.dtype} "
     where = {
         "device": " on the device",
         "parametrised": " on a device that is given as parameter",

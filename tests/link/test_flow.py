@@ -53,18 +53,16 @@ CASES = {
 }
 
 
-MISSED = {
+CASES |= {
     "an assignment reads what was before it": ("x = use(x)", {0}),
     "an augmented assignment too": ("x += use(x)", {0}),
     "one of three branches is taken": ("if a:\n    x = 1\nelif b:\n    x = 2\nelse:\n    x = 3\nuse(x)", {2, 4, 6}),
 }
-"""Known to be wrong: the test fails the day it is right."""
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [pytest.param(*case, id=name) for name, case in CASES.items()]
-    + [pytest.param(*case, id=name, marks=pytest.mark.xfail(strict=True)) for name, case in MISSED.items()],
+    [pytest.param(*case, id=name) for name, case in CASES.items()],
 )
 def test_the_assignments_that_reach_a_use(text: str, expected: set[int]) -> None:
     assert rows(text) == expected

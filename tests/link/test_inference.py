@@ -330,9 +330,7 @@ def g():
 )
 
 
-missed = pytest.mark.xfail(strict=True)
-"""Known to be missed: the test fails the day it is found."""
-MISSED = cases(
+ACROSS |= cases(
     """
 == through super
 class A:
@@ -355,8 +353,7 @@ def f(a):
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(text, id=name) for name, text in ACROSS.items()]
-    + [pytest.param(text, id=name, marks=missed) for name, text in MISSED.items()],
+    [pytest.param(text, id=name) for name, text in ACROSS.items()],
 )
 def test_flow_between_functions(link: Link, text: str) -> None:
     assert said(link(text + "\n").value).startswith("device 1 float tensor")
@@ -564,7 +561,7 @@ def f():
     reveal(a.x)
 """
 )
-FIELDS_MISSED = cases(
+FIELDS |= cases(
     """
 == a list that is appended to
 class A:
@@ -600,8 +597,7 @@ def f(a: A):
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(text, id=name) for name, text in FIELDS.items()]
-    + [pytest.param(text, id=name, marks=missed) for name, text in FIELDS_MISSED.items()],
+    [pytest.param(text, id=name) for name, text in FIELDS.items()],
 )
 def test_what_objects_and_containers_hold(link: Link, text: str) -> None:
     imports = "import functools\nfrom dataclasses import dataclass\nfrom typing import NamedTuple\n"
@@ -706,7 +702,6 @@ def test_callers_in_equal_numbers_prove_nothing(link: Link) -> None:
     assert link("def f(x):\n    reveal(x)\nf(torch.zeros(3).cuda())\nf('x')\n").value.confidence.value == "possible"
 
 
-@missed
 def test_an_unresolved_caller_costs_certainty(link: Link) -> None:
     value = link(
         "def f(x):\n    reveal(x)\ndef g(unknown):\n    f(torch.zeros(3).cuda())\n    f(unknown.thing)\n"
@@ -732,7 +727,6 @@ def test_a_name_that_says_host_is_weak_evidence(link: Link) -> None:
     )
 
 
-@missed
 def test_a_subclass_may_decide_what_a_method_gives(link: Link) -> None:
     value = link(
         """
@@ -797,7 +791,6 @@ def test_what_a_call_may_run(link: Link, title: str) -> None:
     assert (", ".join(found) or "nothing") == title.partition(": ")[2]
 
 
-@missed
 def test_the_only_method_of_a_name_is_called_on_something_unknown(link: Link) -> None:
     linked = link("class A:\n    def recycle(self): ...\ndef f(a): a.recycle()\n")
     assert linked.callees("f", "recycle") == ["main.A.recycle"]

@@ -89,10 +89,8 @@ LAYOUTS: dict[str, Mapping[str, str]] = {
 }
 
 
-@pytest.mark.xfail(strict=True)
 @pytest.mark.parametrize("folder", ["src", "lib", "python"])
 def test_link_follows_an_import_that_names_the_source_folder(link: Link, folder: str) -> None:
-    """Known to be missed: the test fails the day it is found."""
     assert link({f"{folder}/core.py": TARGET, "main.py": f"from {folder}.core import g\n" + USE}).value.ref == 7
 
 

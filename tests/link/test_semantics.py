@@ -171,9 +171,7 @@ def test_a_row_holds_from_its_first_to_before_its_last_release() -> None:
         )
 
 
-@pytest.mark.xfail(strict=True)
 def test_the_bounds_of_every_row_are_releases() -> None:
-    """Known to be wrong: the test fails the day it is right."""
     bounds = {row.get(key) or "0.0" for row in Semantics().rows.values() for key in ("since", "until")}
     assert [bound for bound in bounds if not re.fullmatch(r"\d+\.\d+", bound)] == []
 
