@@ -1,6 +1,6 @@
 """Lints whole releases: time, lines per second, peak memory, findings per rule, heat and confidence.
 
-usage: releases.py [PACKAGE==VERSION ...] [--paths PATH ...] [--jobs N]
+usage: python -m benchmarks.releases [PACKAGE==VERSION ...] [--paths PATH ...] [--jobs N]
 
 Wheels are fetched with `pip download --no-deps`, unpacked once, and kept in the user's cache folder. Without
 arguments: sglang 0.5.18, 0.5.19 and 0.5.23. Every release is linted cold (no cache) in a process of its own, and a

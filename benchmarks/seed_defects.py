@@ -1,6 +1,6 @@
 """Checks the defects that started the project: found in the release that had them, gone in the one that fixed them.
 
-usage: seed_defects.py
+usage: python -m benchmarks.seed_defects
 
 Fetches sglang 0.5.18 and 0.5.19, lints `sglang/srt` and `sglang/kernels` with default settings (and once for every
 heat, and once for a torch that cured the scalar stores), and compares lines. Prints what deviates, then exits 1.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from releases import fetch
+from benchmarks.releases import fetch
 
 PATHS = ["sglang/srt", "sglang/kernels"]
 POOL = "sglang/srt/mem_cache/"
