@@ -1,6 +1,6 @@
 """Shows that findings rest on what code does: renames a release consistently, moves its defects, and lints it again.
 
-usage: python -m benchmarks.renamed_release FOLDER [--package sglang] [--paths sglang/srt sglang/kernels] [--keep FOLDER]
+usage: python -m benchmarks.renamed_release FOLDER [--package NAME] [--paths PATH ...] [--keep FOLDER]
 
 FOLDER holds an unpacked release. In a copy of it every class, function, method, attribute, parameter, local variable
 and file that the project itself defines gets a meaningless name, in Python and in CUDA files, and every function that
