@@ -84,7 +84,8 @@ def _cure(site: WriteSite, target: str, value: str) -> str:
             f"build the index once on the device (the list is copied too), then {target}.index_fill_(0, index, {value})"
         )
     if len(tensors) == 1 and all(items[n] == _WHOLE for n in range(len(items)) if n not in tensors):
-        part = items[tensors[0]]
+        part = wording(items[tensors[0]])
         flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
-        return f"{target}.index_fill_({tensors[0]}, {wording(part)}{flat}.long(), {value})"
+        wide = "" if part.endswith(("int64)", ".long()")) else ".long()"
+        return f"{target}.index_fill_({tensors[0]}, {part}{flat}{wide}, {value})"
     return f"{target}[{index}] = {target}.new_full((), {value})"

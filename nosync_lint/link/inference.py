@@ -57,12 +57,13 @@ class Inference(Evaluation):
         if index == 0 and function.binds and parameter.form in ("positional", "only") and function.cls is not None:
             kind = "object" if function.binds == "self" else "class"
             return Value(kind, ref=(function.cls.number,))
-        at = At(function, 0, 0)
-        declared = self.annotations.declared(parameter.annotation, at.function)
+        declared = self.annotations.declared(parameter.annotation, function)
         if parameter.form == "args":
             return Value("tuple", items=declared if declared.known else UNKNOWN, trust=1)
         if parameter.form == "kwargs":
             return Value("dict", items=declared if declared.known else UNKNOWN, trust=1)
+        if _is_settled(declared):
+            return self.by_name(declared, parameter.name)
         voters = [
             self._argument(function, binding, expr, parameter.name)
             for binding in self._callers(function)
@@ -203,7 +204,9 @@ class Inference(Evaluation):
             fields.update(dict.fromkeys(n for _, n in sorted(annotated)))
         position = list(fields).index(name) if name in fields else None
         found = []
-        for caller, site in self.project.calls_by_name.get(cls.record.name, ())[:MAX_CALLERS]:
+        calls = self.project.calls_by_name.get(cls.record.name, [])[:MAX_CALLERS]
+        calls += [one for one in self.project.calls_by_name.get("cls", ()) if one[0].cls in cls.mro]
+        for caller, site in calls:
             at = At(caller, site.seq, site.block)
             callee = self.evaluate(site.call[1], at)
             if callee.kind != "class" or cls.number not in callee.ref:
@@ -306,3 +309,18 @@ class Inference(Evaluation):
 def _is_field(value: Value) -> bool:
     """Whether a class-level value is the `field(...)` of a dataclass, which says nothing about the attribute."""
     return value.kind == "object" and bool(value.ref) and "dataclasses.field" in value.ref
+
+
+def _is_settled(declared: Value) -> bool:
+    """Whether callers could add nothing that matters to a declared type: a number, or an instance of a project class.
+
+    Tensors and devices need their callers for the place, containers for what they hold.
+    """
+    if declared.kind == "object":
+        return all(isinstance(ref, int) for ref in declared.ref)
+    return declared.kind in ("int", "float", "bool") or (
+        declared.kind in ("list", "dict", "set") and declared.items is not None and declared.items.kind not in _OPEN
+    )
+
+
+_OPEN = frozenset({"unknown", "tensor", "object", "tuple"})

@@ -86,7 +86,8 @@ class Semantics:
             return SILENT
         trust = min(target.trust, value.trust)
         if target.where not in ACCELERATED:
-            trust = 0
+            # a device index on a host tensor raises, so it tells where the tensor lives
+            trust = min(trust, 1) if any(part.accelerated and part.rank != 0 for _, part in shape.parts) else 0
         row, certainty, because = self._write_row(target, shape, stored)
         return self.verdict(row, min(trust, certainty), because) if row else SILENT
 

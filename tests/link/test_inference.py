@@ -563,6 +563,27 @@ def f():
 )
 FIELDS |= cases(
     """
+== a field that a class method fills
+@dataclass
+class A:
+    x: torch.Tensor
+    @classmethod
+    def make(cls):
+        return cls(x=torch.zeros(3).cuda())
+def f(a: A):
+    reveal(a.x)
+== a buffer of a module
+class A(torch.nn.Module):
+    def __init__(self):
+        self.register_buffer("x", torch.zeros(3).cuda())
+def f(a: A):
+    reveal(a.x)
+== an attribute that is set by name
+class A:
+    def __init__(self):
+        setattr(self, "x", torch.zeros(3).cuda())
+def f(a: A):
+    reveal(getattr(a, "x"))
 == a list that is appended to
 class A:
     def __init__(self):

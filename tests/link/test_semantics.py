@@ -126,6 +126,19 @@ def test_confidence_is_what_the_evidence_allows(link: Link, statement: str) -> N
     assert site.verdict.confidence.value == CONFIDENCE[statement]
 
 
+def test_a_device_index_tells_that_its_target_is_on_the_device(link: Link) -> None:
+    found = [
+        site.verdict
+        for site in link("""
+def f(table: torch.Tensor, rows: torch.Tensor):
+    table[torch.arange(3).cuda()] = -1
+    table[torch.arange(3)] = -1
+    table[rows] = -1
+""").program.writes
+    ]
+    assert [one.confidence.value for one in found] == ["likely", "possible", "possible"]
+
+
 def test_a_missing_rank_is_said(link: Link) -> None:
     (site,) = link(SETUP.format("t.reshape(mystery)[0] = -1")).program.writes
     assert "the rank is not known" in site.verdict.because
