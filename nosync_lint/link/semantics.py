@@ -101,39 +101,40 @@ class Semantics:
         return None
 
     def _write_row(self, target: Value, shape: IndexShape, stored: str) -> tuple[str, int, str]:
+        """The row of the model for a store of a host scalar, how far the index decides it, and why it waits."""
         kinds = shape.kinds
+        number = stored == "number"
+        indexed = "write.cuda_idx.pyscalar.le214" if number else "write.cuda_idx.cpu0d"
+        single = "write.int_full.pyscalar.le214" if number else "write.basic_0d.cpu0d"
         tensors = [value for kind, value in shape.parts if kind in ("tensor", "any-tensor")]
-        undecided = 0 if kinds & {"any-tensor", "unknown", "integers"} else 2
         masks = [value for kind, value in shape.parts if kind == "mask"]
+        undecided = 0 if kinds & {"any-tensor", "unknown", "integers"} else 2
         if masks and all(value.where in HOST for value in masks) and not tensors:
-            row = "write.cpu_mask.pyscalar.le214" if stored == "number" else "write.cpu_mask.cpu0d"
+            row = "write.cpu_mask.pyscalar.le214" if number else "write.cpu_mask.cpu0d"
             return row, undecided, "the index is a mask on the host, beside which the scalar is copied"
         if masks:
             return "", 2, ""  # masked_fill with a host scalar; a mask beside another index is no scalar store's fault
+        if any(value.rank == 0 and value.where in ACCELERATED for value in tensors):
+            row = "write.cuda0d_idx.scalar.le214" if number else indexed
+            return row, undecided, "the index is a 0-dim device tensor"
         if tensors:
-            if any(value.rank == 0 and value.where in ACCELERATED for value in tensors):
-                row = "write.cuda0d_idx.scalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
-                return row, undecided, "the index is a 0-dim device tensor"
-            row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
-            return row, min([undecided, *(max(v.trust, 1) for v in tensors)]), "the index is an integer tensor"
+            return indexed, min([undecided, *(max(v.trust, 1) for v in tensors)]), "the index is an integer tensor"
         sequences = [value for kind, value in shape.parts if kind == "sequence"]
         if any(isinstance(value.items, Value) and value.items.kind == "bool" for value in sequences):
             return "", 2, ""  # the upload of the mask waits, and the scalar does not
         if sequences:
-            row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
-            return row, min(undecided, 1), "the index is a sequence, which becomes an integer tensor"
+            return indexed, min(undecided, 1), "the index is a sequence, which becomes an integer tensor"
+        if target.rank == 0 and kinds <= {"ellipsis"}:
+            return single, 2, "the tensor has no dimensions, so the whole of it is one element"
         if kinds & {"slice", "ellipsis", "none", "bool"}:
             return "", 2, ""
         if "integers" in kinds and len(shape.parts) == 1 and target.rank == 1:
-            row = "write.cuda_idx.pyscalar.le214" if stored == "number" else "write.cuda_idx.cpu0d"
-            return row, 1, "the index is an integer or an integer tensor by its name"
-        ints = len(shape.parts)
-        row = "write.int_full.pyscalar.le214" if stored == "number" else "write.basic_0d.cpu0d"
+            return indexed, 1, "the index is an integer or an integer tensor by its name"
         if target.rank is None:
-            return row, 0, "every dimension may be indexed by an integer (the rank is not known)"
-        if ints < target.rank:
+            return single, 0, "every dimension may be indexed by an integer (the rank is not known)"
+        if len(shape.parts) < target.rank:
             return "", 2, ""
-        return row, undecided, "every dimension is indexed by an integer"
+        return single, undecided, "every dimension is indexed by an integer"
 
     def call(self, model: CallModel, has_dim: bool, trust: int) -> Verdict:
         return self.verdict(model.with_dim if has_dim else model.row, trust, "")

@@ -1,0 +1,147 @@
+"""What pre-commit reads: `.pre-commit-hooks.yaml` is sound, and the commands in it do what a hook needs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+REQUIRED = {"id", "name", "entry", "language"}
+KNOWN = REQUIRED | {
+    "description",
+    "types_or",
+    "require_serial",
+    "pass_filenames",
+    "stages",
+    "minimum_pre_commit_version",
+}
+STAGES = {"pre-commit", "pre-merge-commit", "pre-push", "manual"}  # their names since pre-commit 3.2
+FLAGGED = "import torch\n\n\ndef step(ids: torch.Tensor):  # nosync-lint: hot\n    return ids.unique()\n"
+
+
+def read_hooks() -> dict[str, dict[str, str]]:
+    """The hooks by id. The file is a list of flat mappings, one key a line, which needs no parser of YAML."""
+    hooks: list[dict[str, str]] = []
+    for line in (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"(- |  )(\w+): (\S.*)", line)
+        assert match is not None, f"no `key: value` line: {line!r}"
+        lead, key, value = match.groups()
+        assert (": " in value, " #" in value) == (False, False), f"needs quotes: {line!r}"
+        if lead == "- ":
+            hooks.append({})
+        assert key not in hooks[-1], f"twice in one hook: {line!r}"
+        hooks[-1][key] = value
+    found = {hook["id"]: hook for hook in hooks}
+    assert len(found) == len(hooks), "two hooks have one id"
+    return found
+
+
+HOOKS = read_hooks()
+
+
+def items(text: str) -> list[str]:
+    """The words of a list in brackets."""
+    match = re.fullmatch(r"\[(.*)\]", text)
+    assert match is not None, text
+    return [part.strip() for part in match[1].split(",")]
+
+
+def run(hook: str, folder: Path, *files: str) -> subprocess.CompletedProcess[str]:
+    """A hook as pre-commit starts it, in a folder and with the names of changed files."""
+    script, *arguments = shlex.split(HOOKS[hook]["entry"])
+    assert SCRIPTS[script] == "nosync_lint.cli:run_and_exit"
+    return subprocess.run(
+        [sys.executable, "-m", "nosync_lint", *arguments, *files],
+        cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_there_is_a_hook_for_files_and_one_for_the_project() -> None:
+    assert sorted(HOOKS) == ["nosync-lint", "nosync-lint-project"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_has_the_keys_that_pre_commit_knows(hook: str) -> None:
+    assert REQUIRED <= set(HOOKS[hook]) <= KNOWN
+    assert HOOKS[hook]["language"] == "python"
+    assert HOOKS[hook]["minimum_pre_commit_version"] == "3.2.0"
+    assert set(items(HOOKS[hook].get("stages", "[manual]"))) <= STAGES
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_starts_a_script_that_is_installed(hook: str) -> None:
+    script, command, *_ = shlex.split(HOOKS[hook]["entry"])
+    assert script in SCRIPTS
+    assert command == "check"
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_hook_sees_python_and_cuda_files_in_one_run(hook: str) -> None:
+    assert items(HOOKS[hook]["types_or"]) == ["python", "c++", "cuda"]
+    assert HOOKS[hook]["require_serial"] == "true"
+
+
+def test_only_the_project_hook_gets_no_file_names() -> None:
+    assert HOOKS["nosync-lint"].get("pass_filenames", "true") == "true"
+    assert HOOKS["nosync-lint-project"]["pass_filenames"] == "false"
+
+
+def test_the_files_hook_runs_on_commit_and_the_project_hook_on_push() -> None:
+    assert "stages" not in HOOKS["nosync-lint"]
+    assert items(HOOKS["nosync-lint-project"]["stages"]) == ["pre-push", "manual"]
+
+
+def test_every_hook_that_the_readme_names_exists() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^ +- id: ([\w-]+)", text, re.M)) == set(HOOKS)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "nosync-lint.toml").write_text('exclude = ["vendored"]\n')
+    (tmp_path / "clean.py").write_text("x = 1\n")
+    (tmp_path / "flagged.py").write_text(FLAGGED)
+    (tmp_path / "vendored").mkdir()
+    (tmp_path / "vendored" / "copied.py").write_text(FLAGGED)
+    return tmp_path
+
+
+def test_the_files_hook_reports_on_the_given_files_only(project: Path) -> None:
+    assert run("nosync-lint", project, "clean.py").returncode == 0
+    done = run("nosync-lint", project, "clean.py", "flagged.py")
+    assert done.returncode == 1
+    assert "flagged.py:5:12: NSL301" in done.stdout
+    assert "vendored" not in done.stdout
+
+
+def test_a_hook_leaves_out_given_files_that_are_excluded(project: Path) -> None:
+    done = run("nosync-lint", project, "vendored/copied.py")
+    assert done.returncode == 0
+    assert "0 files reported" in done.stdout
+
+
+def test_the_project_hook_reports_on_all_files(project: Path) -> None:
+    done = run("nosync-lint-project", project)
+    assert done.returncode == 1
+    assert "2 files reported" in done.stdout
+
+
+def test_without_file_names_the_files_hook_lints_the_working_folder(project: Path) -> None:
+    """pre-commit does not start a hook that has no files; a plain call means what it means elsewhere."""
+    assert run("nosync-lint", project).stdout == run("nosync-lint-project", project).stdout
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_nothing_to_lint_is_no_failure(hook: str, tmp_path: Path) -> None:
+    done = run(hook, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no Python or CUDA file was found" in done.stdout
