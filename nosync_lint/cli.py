@@ -142,11 +142,12 @@ def _settings(options: argparse.Namespace) -> Settings:
         given["exclude"] = (*settings.exclude, *_listed(options.exclude))
     if options.hot:
         given["hot"] = (*settings.hot, *options.hot)
-    for key in ("heat", "min_confidence", "target_torch", "cache_dir"):
+    for key in ("heat", "min_confidence", "target_torch"):
         if getattr(options, key):
             given[key] = getattr(options, key)
-    if "cache_dir" not in given and os.environ.get("NOSYNC_LINT_CACHE_DIR"):
-        given["cache_dir"] = os.environ["NOSYNC_LINT_CACHE_DIR"]
+    cache = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
+    if cache:
+        given["cache_dir"] = os.path.abspath(cache)
     return replace(settings, **given)  # type: ignore[arg-type]
 
 
@@ -279,7 +280,7 @@ class Progress:
 
 
 def _rule(options: argparse.Namespace) -> int:
-    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary, url
+    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary
 
     try:
         if not options.all and not options.name:
@@ -295,7 +296,7 @@ def _rule(options: argparse.Namespace) -> int:
         rows = [
             {
                 "code": rule.code, "name": rule.slug(), "summary": summary(rule), "severity": rule.severity.value,
-                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule), "url": url(rule),
+                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule),
             }
             for rule in chosen
         ]  # fmt: skip
@@ -325,7 +326,7 @@ def _clean(options: argparse.Namespace) -> int:
     path = find_config(Path(options.path).resolve())
     settings = load_config(path) if path else Settings()
     given = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
-    folder = cache_folder(replace(settings, cache_dir=given) if given else settings)
+    folder = cache_folder(replace(settings, cache_dir=os.path.abspath(given)) if given else settings)
     print(f"removed the cache in {folder}" if clean(folder) else f"{folder}: no cache there")
     return 0
 

@@ -140,18 +140,23 @@ def is_source(path: Path) -> bool:
 
 
 def _git_files(folder: Path) -> list[Path] | None:
-    """The files that git tracks or would track; None outside a work tree or without git."""
+    """The files that git tracks or would track, without untracked ones of folders that are never sources; links
+    resolved. None outside a work tree or without git."""
+    tracked, untracked = _git_list(folder, "-c"), _git_list(folder, "-o", "--exclude-standard")
+    if tracked is None or untracked is None:
+        return None
+    names = tracked + [name for name in untracked if SKIPPED_FOLDERS.isdisjoint(name.split("/")[:-1])]
+    paths = (folder / name for name in names)
+    return list(dict.fromkeys(path.resolve() if path.is_symlink() else path for path in paths))
+
+
+def _git_list(folder: Path, *options: str) -> list[str] | None:
+    command = ["git", "-C", str(folder), "ls-files", "-z", *options]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "ls-files", "-co", "--exclude-standard", "-z", "--deduplicate"],
-            capture_output=True,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, check=False)
     except OSError:
         return None
-    if done.returncode != 0:
-        return None
-    return [folder / os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name] if done.returncode == 0 else None
 
 
 class _IgnoreFiles:

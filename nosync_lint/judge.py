@@ -16,7 +16,6 @@ from nosync_lint.config import Settings
 from nosync_lint.finding import Confidence, Finding, Heat
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
-from nosync_lint.registry import url
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
@@ -135,13 +134,13 @@ class _Judging:
                 root, chain = self._program.heat.chain(place.function, span.row, "synchronises here")
                 flow = chain or judgement.flow
         if judgement.confidence.rank < self._least:
-            self._hidden["possible"] += 1
+            self._hidden[judgement.confidence.value] += 1
         elif heat is not None and heat not in self._heats:
             self._hidden[heat.value] += 1
         else:
             finding = Finding(
                 rule.code, rule.slug(), judgement.message, filename, span, rule.severity, judgement.confidence,
-                judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink, "", url(rule),
+                judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             )  # fmt: skip
             self._found.append((finding, rule, place))
 

@@ -192,12 +192,13 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
         return []
     config = _config_name(settings)
     unmatched = set(program.unmatched_roots)
-    row = settings.row("hot")
     names = [
-        ConfiguredName(
-            config, Span(row, 1, row, 1), "hot root", name, "correct the name or remove it", name not in unmatched
+        ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in unmatched)
+        for kind, listed, row in (
+            ("hot root", settings.configured_hot, settings.row("hot")),
+            ("cold stop", settings.cold, settings.row("cold")),
         )
-        for name in settings.configured_hot
+        for name in listed
     ]
     row = settings.row("extra-sources")
     names += [
@@ -213,8 +214,8 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     ]
     names += [
         ConfiguredName(
-            config, Span(one.row, 1, one.row, 1), "contract base", one.base, "correct the name or remove the contract",
-            program.has_class(one.base),
+            config, Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
+            "correct the names or remove the contract", program.keeps(Contract(one.base, one.method, one.argument)),
         )
         for one in settings.contract
     ]  # fmt: skip

@@ -12,7 +12,6 @@ from nosync_lint.rule import Rule
 
 PACKAGE = "nosync_lint.rules"
 ENTRY_POINTS = "nosync_lint.rules"
-DOCS = "https://nosync-lint.readthedocs.io/rules"
 
 
 class RulesMissing(Exception):
@@ -60,7 +59,3 @@ def summary(rule: Rule) -> str:
 def documentation(rule: Rule) -> str:
     """The docstring of the rule's module."""
     return inspect.cleandoc(importlib.import_module(type(rule).__module__).__doc__ or "")
-
-
-def url(rule: Rule) -> str:
-    return f"{DOCS}/{rule.slug()}"

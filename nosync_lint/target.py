@@ -15,6 +15,7 @@ from nosync_lint.config import ConfigError
 
 PACKAGE = "torch"
 _PATCHES = 10
+_FUTURE = "999.0"
 
 
 def target_releases(given: str, root: Path, releases: Sequence[str]) -> tuple[str, ...]:
@@ -58,7 +59,10 @@ def _admitted(text: str, releases: Sequence[str]) -> tuple[str, ...]:
         return ()
     if not text:
         return ()
-    return tuple(one for one in releases if any(specifier.contains(f"{one}.{patch}") for patch in range(_PATCHES)))
+    admitted = tuple(one for one in releases if any(specifier.contains(f"{one}.{patch}") for patch in range(_PATCHES)))
+    if not admitted and specifier.contains(_FUTURE):
+        return (releases[-1],)  # newer than all that is known: judged as the newest that is
+    return admitted
 
 
 def _requirements(root: Path) -> Iterator[str]:

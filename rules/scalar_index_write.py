@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Severity
 from nosync_lint.link.program import Program, WriteSite
-from nosync_lint.link.wording import describe, releases, wording
+from nosync_lint.link.wording import describe, receiver, releases, spelled, wording
 from nosync_lint.rule import Judgement, Rule
 
 if TYPE_CHECKING:
@@ -54,28 +54,30 @@ class ScalarIndexWrite(Rule):
         verdict = site.verdict
         if not verdict.synchronises:
             return
-        target, value = wording(site.write.base), wording(site.write.value)
+        target = wording(site.write.base)
         stored = "a Python number" if site.value.kind != "tensor" else "a 0-dim CPU tensor"
         when = releases(verdict.releases, program.semantics.targets)
         yield Judgement(
             message=f"storing {stored} into `{target}`, {describe(site.target)}, copies it from pageable memory and "
             f"waits for the stream {when}: {verdict.because}",
-            cure=_cure(site, target, value),
+            cure=_cure(site),
             confidence=verdict.confidence,
             evidence=program.evidence(site.target),
         )
 
 
-def _cure(site: WriteSite, target: str, value: str) -> str:
-    """What to write: by the kinds of the index items. A part that cannot be spelled out is left to the reader."""
+def _cure(site: WriteSite) -> str:
+    """What to write: by the kinds of the index items; in words where an expression cannot be spelled out."""
     subscript = site.write.subscript
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
     kinds = [kind for kind, _ in site.shape.parts]
-    index = ", ".join(wording(item) for item in items)
-    if "..." in (target + index + value).replace("[...", "["):
+    target, value, parts = spelled(site.write.base), spelled(site.write.value), [spelled(item) for item in items]
+    if target is None or value is None or None in parts:
         return (
             "pass the scalar as a kernel argument: `index_fill_`, `fill_` on the indexed view, or a 0-dim device tensor"
         )
+    target = receiver(target)
+    index = ", ".join(part for part in parts if part is not None)
     if all(kind == "int" for kind in kinds):
         return f"{target}[{index}].fill_({value})"
     tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers")]
@@ -84,7 +86,7 @@ def _cure(site: WriteSite, target: str, value: str) -> str:
             f"build the index once on the device (the list is copied too), then {target}.index_fill_(0, index, {value})"
         )
     if len(tensors) == 1 and all(items[n] == _WHOLE for n in range(len(items)) if n not in tensors):
-        part = wording(items[tensors[0]])
+        part = receiver(parts[tensors[0]] or "")
         flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
         wide = "" if part.endswith(("int64)", ".long()")) else ".long()"
         return f"{target}.index_fill_({tensors[0]}, {part}{flat}{wide}, {value})"

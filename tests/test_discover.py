@@ -123,6 +123,22 @@ def test_git_decides_what_belongs_to_a_repository(root: Path) -> None:
     assert linked(discover(["."], gitignore=False)) == ["a.py", "deep/c.py", "deep/secret.py", "new.py", "out/b.py"]
 
 
+def test_an_environment_that_git_does_not_ignore_is_no_source(root: Path) -> None:
+    (root / "nosync-lint.toml").unlink()
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    write(root, "a.py", ".venv/lib/b.py", "build/kept.py")
+    subprocess.run(["git", "add", "-f", "build/kept.py"], check=True)
+    assert linked(discover(["."])) == ["a.py", "build/kept.py"]
+
+
+def test_a_link_to_a_file_is_that_file_in_a_repository_too(root: Path) -> None:
+    (root / "nosync-lint.toml").unlink()
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    write(root, "a.py")
+    (root / "b.py").symlink_to("a.py")
+    assert linked(discover(["."])) == ["a.py"]
+
+
 def test_a_file_that_git_tracks_and_is_deleted_is_no_error(root: Path) -> None:
     subprocess.run(["git", "init", "-q", "."], check=True)
     write(root, "a.py", "b.py")

@@ -51,6 +51,36 @@ def test_places_do_not_depend_on_line_ends(lint: Lint, end: str) -> None:
     assert the(lint({"pool.py": POOL.replace("\n", end).encode()})).span == (12, 9, 12, 26)
 
 
+CURES = {
+    "self.owner[(a + b) * 2]": "self.owner.index_fill_(0, ((a + b) * 2).reshape(-1).long(), -1)",
+    "self.owner[a]": "self.owner.index_fill_(0, a.reshape(-1).long(), -1)",
+    "self.owner[3]": "self.owner[3].fill_(-1)",
+    "self.table[:, a]": "self.table.index_fill_(1, a.reshape(-1).long(), -1)",
+    "self.table[1:3, a]": "self.table[1:3, a] = self.table.new_full((), -1)",
+    "self.table[a, b]": "self.table[a, b] = self.table.new_full((), -1)",
+}
+
+
+@pytest.mark.parametrize("target", CURES)
+def test_a_cure_is_code_that_means_the_same(lint: Lint, target: str) -> None:
+    text = f"""
+import torch
+class Pool:
+    def __init__(self):
+        self.owner = torch.zeros(8, dtype=torch.int64, device="cuda")
+        self.table = torch.zeros(8, 8, dtype=torch.int64, device="cuda")
+    def alloc(self): ...
+    def free(self, a: torch.LongTensor, b: torch.LongTensor):
+        {target} = -1
+"""
+    assert the(lint({"pool.py": text})).cure == CURES[target]
+
+
+def test_an_augmented_attribute_is_read_once(lint: Lint) -> None:
+    text = "import torch\ndef free_all(o):\n    o.get(torch.unique(torch.zeros(3).cuda())).n += 1\n"
+    assert [finding.code for finding in lint({"a.py": text}).findings] == ["NSL301"]
+
+
 UMLAUTS = POOL.replace("        self.owner[pages]", "        ä = 'öß'; self.owner[pages]")
 
 

@@ -56,7 +56,7 @@ def index(
         if progress is not None:
             progress(1)
     cache.commit()
-    return [result if result is not None else Unreadable("was not read", 1) for result in results]
+    return [result for result in results if result is not None]
 
 
 def content_key(data: bytes, is_python: bool) -> bytes:

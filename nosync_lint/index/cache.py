@@ -7,18 +7,20 @@ import pickle
 import shutil
 import sqlite3
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from nosync_lint import __version__
+from nosync_lint.index import cuda_records, records
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import ModuleIndex, Unreadable
+from nosync_lint.source import Span
 
 HOME = "nosync-lint-"
 """How the folders of a version are called inside a cache folder."""
 
 
-_MODULES = frozenset({"nosync_lint.index.records", "nosync_lint.index.cuda_records", "nosync_lint.source"})
 _DIGEST = 16
 
 
@@ -36,17 +38,24 @@ def thaw(frozen: bytes) -> Any:
     return _Records(io.BytesIO(payload)).load()
 
 
+_KINDS = {
+    (kind.__module__, kind.__qualname__): kind
+    for module in (records, cuda_records)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and kind.__module__ == module.__name__
+}
+_KINDS |= {("builtins", kind.__name__): kind for kind in (frozenset, set, complex)}
+_KINDS |= {(Span.__module__, Span.__qualname__): Span}
+
+
 class _Records(pickle.Unpickler):
     """Builds our own record types and nothing else, whatever the bytes say."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module in _MODULES or (module, name) in (
-            ("builtins", "frozenset"),
-            ("builtins", "set"),
-            ("builtins", "complex"),
-        ):
-            return super().find_class(module, name)
-        raise ValueError(f"unexpected {module}.{name} in the cache")
+        found = _KINDS.get((module, name))  # never by attribute: a dotted name reaches whatever a module imports
+        if found is None:
+            raise ValueError(f"unexpected {module}.{name} in the cache")
+        return found
 
 
 class IndexCache:
@@ -104,8 +113,10 @@ def _open(folder: Path) -> sqlite3.Connection | None:
 def _analyser() -> str:
     """A name for the code that makes the facts: other code makes others."""
     digest = blake2b(digest_size=8)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__).parent
+    for path in [here.parent / "source.py", *sorted(here.glob("*.py"))]:
         digest.update(path.read_bytes())
+    digest.update(version("tree-sitter-cuda").encode())
     return digest.hexdigest()
 
 

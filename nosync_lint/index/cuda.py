@@ -20,7 +20,7 @@ from nosync_lint.index.cuda_records import (
     CudaStruct,
     Matcher,
 )
-from nosync_lint.index.pragmas import read_pragma
+from nosync_lint.index.pragmas import has_pragmas, read_pragma
 from nosync_lint.index.records import Pragma
 from nosync_lint.source import Span
 
@@ -48,12 +48,12 @@ def index_cuda(text: str) -> CudaIndex:
 
 
 def _pragmas(text: str) -> tuple[Pragma, ...]:
-    if "nosync-lint:" not in text:
+    if not has_pragmas(text):
         return ()
     found = []
     for row, line in enumerate(text.split("\n"), 1):
         start = line.find("//")
-        if start >= 0 and "nosync-lint:" in line:
+        if start >= 0:
             pragma = read_pragma(line[start:], row, not line[:start].strip())
             if pragma:
                 found.append(pragma)

@@ -304,12 +304,13 @@ class ExpressionLowering:
         elif isinstance(target, ast.Subscript):
             base, index = self.lower(target.value), self.lower(target.slice)
             self._write(target, base, index, value, None)
-        elif isinstance(target, ast.Starred):
-            self._bind(target.value, ("list", (("elem", value),)))
         elif isinstance(target, ast.Tuple | ast.List):
             starred = any(isinstance(part, ast.Starred) for part in target.elts)
             for position, part in enumerate(target.elts):
-                self._bind(part, ("elem", value) if starred else ("item", value, position))
+                if isinstance(part, ast.Starred):
+                    self._bind(part.value, ("list", (("elem", value),)))
+                else:
+                    self._bind(part, ("elem", value) if starred else ("item", value, position))
 
     def _write(self, node: ast.expr, base: Expr, index: Expr, value: Expr, op: str | None) -> None:
         scope = self.scope

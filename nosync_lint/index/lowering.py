@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from nosync_lint.index.expressions import MAX_DEPTH, OPERATORS, ExpressionLowering, place
-from nosync_lint.index.records import OPAQUE, ClassRecord, Definition, Expr
+from nosync_lint.index.records import OPAQUE, AttributeWrite, ClassRecord, Definition, Expr
 
 
 class Lowering(ExpressionLowering):
@@ -62,6 +62,10 @@ class Lowering(ExpressionLowering):
         old = self.lower(target)
         if isinstance(target, ast.Subscript):
             self._write(target, old[1], old[2], value, op)
+        elif isinstance(target, ast.Attribute):
+            scope = self.scope
+            written = AttributeWrite(old[1], target.attr, ("aug", op, old, value), scope.seq, scope.block, node.lineno)
+            scope.attributes.append(written)
         else:
             self._bind(target, ("aug", op, old, value))
 

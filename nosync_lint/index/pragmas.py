@@ -11,10 +11,16 @@ from nosync_lint.index.records import Pragma
 _OURS = re.compile(r"(?:#|//)\s*nosync-lint(?P<rest>\s*:.*|\s+(?:ignore|off|on|hot|cold|skip-file)\s*(?:\[.*)?$)", re.I)
 _FORM = re.compile(r"\s*:\s*(?P<form>[a-z-]+)(?:\[(?P<names>[^\]\[]*)\])?(?![\w\[])[:\s]*(?P<reason>.*)", re.I)
 _NOQA = re.compile(
-    r"#\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
+    r"(?:#|//)\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
 )
 _OTHER = re.compile(r"\s*(?:#|//)")  # another tool's comment behind ours is no reason
+_WORDS = re.compile(r"nosync-lint|NSL\d", re.I)
 FORMS = frozenset({"ignore", "hot", "cold", "off", "on", "skip-file"})
+
+
+def has_pragmas(text: str) -> bool:
+    """Whether a file is worth looking at comment by comment."""
+    return _WORDS.search(text) is not None
 
 
 def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
@@ -42,7 +48,7 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
 
 def python_pragmas(text: str) -> tuple[Pragma, ...]:
     """The pragmas of a Python file that has been parsed already."""
-    if "nosync-lint" not in text and "NSL" not in text:
+    if not has_pragmas(text):
         return ()
     found = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):

@@ -12,7 +12,7 @@ from nosync_lint.index.records import Definition, Expr
 from nosync_lint.link.annotations import Annotations
 from nosync_lint.link.builtin_calls import builtin_call, container_call
 from nosync_lint.link.dispatch import Dispatch
-from nosync_lint.link.flow import holding, reaching
+from nosync_lint.link.flow import enclosing, holding, narrows, reaching, tested_place
 from nosync_lint.link.indexing import IndexShape, index_part
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Module, Project
@@ -186,30 +186,22 @@ class Evaluation:
         return value
 
     def narrowed(self, expr: Expr, value: Value, at: At) -> Value:
-        """What the tests that hold here say of an expression: `isinstance`."""
+        """What the tests that hold here say of an expression: `isinstance`, `.is_cuda`, `.device.type == "cpu"`."""
         function = at.function
         if function.number not in self._narrowing:
             tests = (block.test for block in function.record.blocks if block.test is not None)
-            self._narrowing[function.number] = any("isinstance" in _called(test) for test in tests)
+            self._narrowing[function.number] = any(narrows(test) for test in tests)
         if not self._narrowing[function.number]:
             return value
-        for test, outcome in holding(at.function.record, at.seq, at.block):
-            if (
-                outcome
-                and test[0] == "call"
-                and test[1] == ("name", "isinstance")
-                and len(test[2]) == 2
-                and test[2][0] == expr
-            ):
-                declared = self.annotations.declared(test[2][1], at.function)
+        for test, outcome in holding(function.record, at.seq, at.block):
+            where = tested_place(test, expr, outcome)
+            if where is not None and value.kind in ("tensor", "unknown"):
+                return value._replace(kind="tensor", where=where)
+            if outcome and test[0] == "call" and test[1] == ("name", "isinstance") and test[2][:1] == (expr,):
+                declared = self.annotations.declared(test[2][-1], function)
                 if declared.known and declared.kind != value.kind:
                     return declared
-                if (
-                    declared.kind == "object"
-                    and value.kind == "object"
-                    and declared.ref != value.ref
-                    and not value.exact
-                ):
+                if declared.kind == "object" and declared.ref != value.ref and not value.exact:
                     return declared
         return value
 
@@ -341,7 +333,9 @@ class Evaluation:
                 return builtin_call(name[9:], lambda: self._arguments(call, at)[0], self.operations)
             if self.operations.knows(name):
                 args, kwargs = self._arguments(call, at)
-                found = self.operations.function(name, args, kwargs)
+                factory = self.operations.is_factory(name) and "device" not in kwargs
+                ambient = self._ambient(at) if factory else None
+                found = self.operations.function(name, args, {**kwargs, "device": ambient} if ambient else kwargs)
                 if found is not None:
                     return found
             declared = self.annotations.external(name)
@@ -350,6 +344,18 @@ class Evaluation:
             targets = self.dispatch.callees(callee, "__call__") or self.dispatch.callees(callee, "forward")
             return vote([self.solver.read(("ret", method.number)) for method in targets]) if targets else UNKNOWN
         return UNKNOWN
+
+    def _ambient(self, at: At) -> Value | None:
+        """The device of a `with torch.device(...)` around a place."""
+        blocks = at.function.record.blocks
+        for number in enclosing(blocks, at.block):
+            block = blocks[number]
+            for manager in block.test[1] if block.form == "with" and block.test is not None else ():
+                if manager[0] == "call" and manager[1][-1] == "device":
+                    value = self.evaluate(manager, at)
+                    if value.kind == "device":
+                        return value
+        return None
 
     def _external(self, name: str) -> Value:
         last = name.rpartition(".")[2]
@@ -481,15 +487,6 @@ class Evaluation:
 
     def _eval_lambda(self, expr: Expr, at: At) -> Value:
         return Value("function", ref=(at.function.module.functions[expr[1]].number,))
-
-
-def _called(test: Expr) -> set[str]:
-    """The names that a condition calls."""
-    if test[0] == "call":
-        return {test[1][-1]} if test[1][0] == "name" else set()
-    if test[0] == "unary":
-        return _called(test[2])
-    return {name for part in test[2] for name in _called(part)} if test[0] == "bool" else set()
 
 
 def _constant(value: Any) -> Value:

@@ -143,3 +143,35 @@ def _parts(test: Expr, outcome: bool) -> Iterator[tuple[Expr, bool]]:
             yield from _parts(part, outcome)
     else:
         yield test, outcome
+
+
+def narrows(test: Expr) -> bool:
+    """Whether a condition says something of the type or place of a value."""
+    if test[0] == "call":
+        return bool(test[1] == ("name", "isinstance"))
+    if test[0] == "unary":
+        return narrows(test[2])
+    if test[0] == "bool":
+        return any(narrows(part) for part in test[2])
+    return _place_test(test) is not None
+
+
+def tested_place(test: Expr, expr: Expr, outcome: bool) -> str | None:
+    """Where an expression lives by the outcome of a test on its device."""
+    found = _place_test(test)
+    if found is None or found[0] != expr:
+        return None
+    return "device" if found[1] == outcome else "host"
+
+
+def _place_test(test: Expr) -> tuple[Expr, bool] | None:
+    """The expression that a test asks the place of, and whether "yes" means the device."""
+    if test[0] == "attr" and test[2] in ("is_cuda", "is_cpu"):
+        return test[1], test[2] == "is_cuda"
+    if test[0] == "cmp" and test[1][0] in ("==", "!=") and test[3][0][0] == "const":
+        asked, said = test[2], test[3][0][1]
+        if asked[0] == "attr" and asked[2] == "type" and asked[1][0] == "attr" and asked[1][2] == "device":
+            if said == "cpu":
+                return asked[1][1], test[1][0] == "!="
+            return (asked[1][1], True) if said == "cuda" and test[1][0] == "==" else None
+    return None

@@ -225,10 +225,6 @@ class HeatMap:
         self._interesting = self._called_names()
         self.hot = self._spread([f for f in project.functions if roots.is_hot(f)])
 
-    @property
-    def has_roots(self) -> bool:
-        return any(step.caller is None for step in self.hot.values())
-
     def heat(self, function: Function, block: int) -> Heat:
         """The heat of a block of a function."""
         while function.record.form == "lambda" and function.parent is not None and function.number not in self.hot:

@@ -71,9 +71,7 @@ class Inference(Evaluation):
         ]
         if parameter.default is not None:
             default = self.evaluate(parameter.default, At(function.parent or function, 0, 0))
-            if default.kind not in ("none", "str", "unknown") or (
-                default.kind == "str" and not voters and not declared.known
-            ):
+            if default.kind not in ("none", "str", "unknown"):  # `device="cpu"` says nothing of what callers give
                 voters.append(default)
         value = self.settle(declared, vote(voters) if voters else UNKNOWN, parameter.name)
         if value.kind == "tensor" and value.where is None and self._is_root(function):

@@ -109,6 +109,11 @@ class Operations:
         """Whether `function` has a row for an external function."""
         return dotted in self.functions or dotted == self.device_type
 
+    def is_factory(self, dotted: str) -> bool:
+        """Whether an external function makes a tensor where `device=` or the ambient device says."""
+        row = self.functions.get(dotted)
+        return row is not None and row.get("where") == "argument"
+
     def may_imply_tensor(self, name: str) -> bool:
         """Whether `implies_tensor` can be true for some arguments."""
         row = self.methods.get(name)

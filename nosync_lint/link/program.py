@@ -82,7 +82,7 @@ class Program:
             self.roots.is_hot,
             lambda f, block: self.roots.rare_block(f, block) == "platform",
         )
-        self.cuda, self._hot = tuple(cuda), tuple(hot)
+        self.cuda, self._hot, self._cold = tuple(cuda), tuple(hot), tuple(cold)
         self._contracts, self._censuses = tuple(contracts), tuple(censuses)
         self._reported = frozenset(file.name for file, _ in cuda if file.reported)
 
@@ -100,7 +100,7 @@ class Program:
         not depend on which of them are reported."""
         places: list[tuple[Function, IndexWrite]] = []
         for function in self.project.functions:
-            if not self._never_here(function):
+            if not self.roots.elsewhere(function):
                 for write in function.record.writes:
                     if self.roots.rare_block(function, write.block) != "platform":
                         places.append((function, write))
@@ -123,7 +123,7 @@ class Program:
         places: list[tuple[Function, CallSite]] = []
         names = self._known_names()
         for function in self.project.functions:
-            if self._never_here(function):
+            if self.roots.elsewhere(function):
                 continue
             for site in function.record.calls:
                 if called_name(site.call) in names and self.roots.rare_block(function, site.block) != "platform":
@@ -195,8 +195,8 @@ class Program:
 
     @cached_property
     def unmatched_roots(self) -> tuple[str, ...]:
-        """The given hot roots that name no function."""
-        return tuple(self.roots.unmatched(self._hot))
+        """The given hot roots and cold stops that name no function."""
+        return tuple(self.roots.unmatched((*self._hot, *self._cold)))
 
     @property
     def call_counts(self) -> tuple[int, int]:
@@ -204,9 +204,11 @@ class Program:
         heat = self.__dict__.get("heat")
         return (heat.resolved, heat.unresolved) if heat is not None else (0, 0)
 
-    def has_class(self, name: str) -> bool:
-        """Whether a class goes by this qualified name or its end."""
-        return any(cls.name == name or cls.name.endswith("." + name) for cls in self.project.classes)
+    def keeps(self, contract: Contract) -> bool:
+        """Whether a configured contract names a class of the project, a method of it, and a parameter of that."""
+        named = [c for c in self.project.classes if c.name == contract.base or c.name.endswith("." + contract.base)]
+        methods = [method for cls in named if (method := cls.method(contract.method)) is not None]
+        return any(method.parameter(contract.argument) is not None for method in methods)
 
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order. Kinds: index-write, call, class, drop, matcher, unmatched."""
@@ -251,10 +253,6 @@ class Program:
             hops.append(Hop(module.file.name, why.row, why.note or _made(module, why.row)))
             why = why.before
         return tuple(reversed(hops))
-
-    def _never_here(self, function: Function) -> bool:
-        """Code that does not run on CUDA hosts: other platforms' modules."""
-        return self.roots.elsewhere(function)
 
 
 @dataclass(frozen=True, slots=True)

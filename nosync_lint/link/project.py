@@ -228,7 +228,7 @@ class Project:
     def _find_symbol(self, module: Module, name: str) -> Value | None:
         found: Value | None = None
         for definition in module.index.functions[0].definitions.get(name, ()):
-            value = self.static(module, definition.value) or Value("unknown", ref=key_of(module, name), trust=0)
+            value = self.static(module, definition.value) or Value("unknown", ref=(module.number, name), trust=0)
             if (
                 found is None
                 or not found.known
@@ -349,10 +349,6 @@ class Project:
         for base, value, seq, block in puts:
             if base[0] == "attr" and function.is_self(base[1]):
                 self.fills[base[2]].setdefault(cls.number, []).append((function, value, seq, block))
-
-
-def key_of(module: Module, name: str) -> tuple[int, str]:
-    return (module.number, name)
 
 
 def called_name(call: Expr) -> str | None:

@@ -1,7 +1,7 @@
 """What a value is: its kind, and for a tensor where it lives, its rank and its dtype class.
 
-Values are small immutable tuples, so that they can be compared between rounds. Two joins exist: `vote` is the
-policy for writers and callers that may disagree, with the confidence of the outcome as part of it.
+Values are small immutable tuples, so that they can be compared between rounds. `vote` is the policy for writers and
+callers that may disagree, with the confidence of the outcome as part of it.
 """
 
 from __future__ import annotations

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import Value
 
 MAX_LENGTH = 60
+MAX_SPELLED = 100
+_CUT = "\u2026"
 
 
 def wording(expr: Expr) -> str:
     """An expression as source text, shortened where it is long."""
-    text = _text(expr)
+    text = _text(expr).replace(_CUT, "...")
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 3] + "..."
+
+
+def spelled(expr: Expr) -> str | None:
+    """An expression as source text, or None where it is too long or has parts that have no words."""
+    text = _text(expr)
+    return text if len(text) <= MAX_SPELLED and _CUT not in text else None
+
+
+def receiver(text: str) -> str:
+    """Source text before a `.`: in brackets where it is no name, call or subscript."""
+    return text if re.fullmatch(r"[\w.]+([\[(].*[\])])?", text) else f"({text})"
 
 
 def _text(expr: Expr) -> str:
@@ -19,8 +34,7 @@ def _text(expr: Expr) -> str:
     if form == "name":
         return str(expr[1]).partition("~")[0]
     if form == "attr":
-        base = f"({_text(expr[1])})" if expr[1][0] in ("bin", "unary", "ifexp") else _text(expr[1])
-        return f"{base}.{expr[2]}"
+        return f"{_inner(expr[1])}.{expr[2]}"
     if form == "const":
         return repr(expr[1])
     if form == "call":
@@ -37,9 +51,9 @@ def _text(expr: Expr) -> str:
         inner = ", ".join(_text(part) for part in expr[1])
         return f"({inner})" if form == "tuple" else f"[{inner}]"
     if form == "bin":
-        return f"{_text(expr[2])} {expr[1]} {_text(expr[3])}"
+        return f"{_inner(expr[2])} {expr[1]} {_inner(expr[3])}"
     if form == "unary":
-        return f"{expr[1]}{' ' if expr[1] == 'not' else ''}{_text(expr[2])}"
+        return f"{expr[1]}{' ' if expr[1] == 'not' else ''}{_inner(expr[2])}"
     if form == "ellipsis":
         return "..."
     if form == "elem":
@@ -50,7 +64,13 @@ def _text(expr: Expr) -> str:
         return f"{_text(expr[2])} if {_text(expr[1])} else {_text(expr[3])}"
     if form == "star":
         return f"*{_text(expr[1])}"
-    return "..."
+    return _CUT
+
+
+def _inner(expr: Expr) -> str:
+    """A part of an operation: in brackets where it is one itself."""
+    text = _text(expr)
+    return f"({text})" if expr[0] in ("bin", "unary", "ifexp", "bool", "cmp") else text
 
 
 def _index(expr: Expr) -> str:

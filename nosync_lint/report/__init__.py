@@ -15,6 +15,7 @@ class Hidden:
     cold: int = 0
     unreached: int = 0
     possible: int = 0
+    likely: int = 0
     suppressed: int = 0
 
 

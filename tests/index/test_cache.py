@@ -132,6 +132,13 @@ def test_an_entry_builds_nothing_but_records(tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "was_run").exists()
 
 
+@pytest.mark.parametrize("name", [b"codecs.builtins.eval", b"codecs", b"stat.os.system"])
+def test_an_entry_reaches_nothing_that_our_modules_import(name: bytes) -> None:
+    payload = b"\x80\x04\x8c\x12nosync_lint.source\x8c" + bytes([len(name)]) + name + b"\x93\x8c\x011\x85R."
+    with pytest.raises(ValueError, match="unexpected"):
+        thaw(blake2b(payload, digest_size=16).digest() + payload)
+
+
 def test_facts_are_the_same_after_freezing() -> None:
     facts = index_python("class A:\n    x: int = 3j\n    def f(self): global g; self.t[1] = -1\n")
     assert thaw(freeze(facts)) == facts

@@ -139,6 +139,51 @@ def f(table: torch.Tensor, rows: torch.Tensor):
     assert [one.confidence.value for one in found] == ["likely", "possible", "possible"]
 
 
+NARROWED = {
+    "t.is_cuda": ["likely", "likely"],
+    "not t.is_cuda": [None, "likely"],
+    "t.device.type == 'cpu'": [None, "likely"],
+    "t.device.type != 'cpu'": ["likely", "likely"],
+}
+
+
+@pytest.mark.parametrize("test", NARROWED)
+def test_a_test_of_the_device_says_where_a_tensor_lives(link: Link, test: str) -> None:
+    text = f"""
+def f(dev, rows: torch.LongTensor):
+    t = torch.zeros(8, device=dev)
+    if {test}:
+        t[rows] = 1
+    t[rows] = 2
+"""
+    stored = {site.value.ref: site.verdict.confidence.value for site in link(text).program.writes}
+    assert [stored.get(1), stored.get(2)] == NARROWED[test]
+
+
+def test_a_starred_name_holds_what_is_left(link: Link) -> None:
+    text = """
+def f(rows: torch.LongTensor):
+    first, *rest = [torch.zeros(3, 3).cuda(), torch.zeros(3, 3).cuda()]
+    rest[0][1] = 1
+    rest[0][1][2] = 2
+"""
+    stored = {site.value.ref: site.verdict.synchronises for site in link(text).program.writes}
+    assert stored.get(1, False) is False
+    assert stored[2]
+
+
+def test_a_factory_under_a_device_lives_there(link: Link) -> None:
+    text = """
+def f(rows: torch.LongTensor):
+    with torch.device("cuda"):
+        t = torch.zeros(8)
+    t[rows] = 1
+    h = torch.zeros(8)
+    h[rows] = 2
+"""
+    assert [site.value.ref for site in link(text).program.writes if site.verdict.synchronises] == [1]
+
+
 def test_a_missing_rank_is_said(link: Link) -> None:
     (site,) = link(SETUP.format("t.reshape(mystery)[0] = -1")).program.writes
     assert "the rank is not known" in site.verdict.because
