@@ -62,11 +62,13 @@ def discover(
     for folder in [*roots, *((config.parent if config else here) / one for one in extra)]:
         for file in _walk(folder, gitignore, {}):
             reported.setdefault(file, False)
+    project = config.parent.resolve() if config is not None else here
+    bases = {project, here} if project in here.parents else {project}  # from above, the way to the project says nothing
     files = [
         SourceFile(path, name, flag)
         for path, flag in reported.items()
-        if not _excluded(name := _display(path, here), exclude)
-        and not (config is not None and _excluded(_display(path, config.parent), exclude))
+        for name in [_display(path, here)]
+        if not any(_excluded(_display(path, base), exclude) for base in bases)
     ]
     names = tuple(sorted((_display(folder, here), reason) for folder, reason in unlisted.items()))
     return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given), names)

@@ -67,7 +67,7 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets)
+    program = link(found.files, indexed, settings, targets, found.root)
     progress("judging", 0, 1)
     selected = select(settings)
     texts = Texts()
@@ -85,7 +85,11 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
 
 
 def link(
-    files: Sequence[SourceFile], indexed: Sequence[Indexed], settings: Settings, targets: Sequence[str]
+    files: Sequence[SourceFile],
+    indexed: Sequence[Indexed],
+    settings: Settings,
+    targets: Sequence[str],
+    root: Path | None = None,
 ) -> Program:
     """The program that the indexed files make."""
     return Program(
@@ -99,6 +103,7 @@ def link(
             Census("census", _config_name(settings), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
             for one in settings.census
         ],
+        root,
     )
 
 

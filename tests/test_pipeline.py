@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nosync_lint.config import load_config
 from nosync_lint.finding import Finding
+from nosync_lint.pipeline import run
 from nosync_lint.report import Report
 
 Lint = Callable[..., Report]
@@ -79,6 +81,20 @@ class Pool:
 def test_an_augmented_attribute_is_read_once(lint: Lint) -> None:
     text = "import torch\ndef free_all(o):\n    o.get(torch.unique(torch.zeros(3).cuda())).n += 1\n"
     assert [finding.code for finding in lint({"a.py": text}).findings] == ["NSL301"]
+
+
+def test_the_working_directory_changes_nothing_but_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "tools" / "tests" / "serve"
+    project.mkdir(parents=True)
+    (project / "nosync-lint.toml").write_text('exclude = ["tests"]\n')
+    (project / "pool.py").write_text(POOL)
+    (project / "main.py").write_text("from pool import Pool\n")
+    found = []
+    for folder, path in ((project, "."), (project.parent, "serve"), (tmp_path, "tools")):
+        monkeypatch.chdir(folder)
+        report = run([path], load_config(project / "nosync-lint.toml"), cache=False)
+        found.append([(one.code, one.heat, one.root, one.span) for one in report.findings])
+    assert found[0] == found[1] == found[2] != []
 
 
 UMLAUTS = POOL.replace("        self.owner[pages]", "        ä = 'öß'; self.owner[pages]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from nosync_lint.finding import Hop
@@ -71,8 +72,9 @@ class Program:
         targets: Sequence[str] | None = None,
         contracts: Sequence[Contract] = (),
         censuses: Sequence[Census] = (),
+        root: Path | None = None,
     ) -> None:
-        self.project = Project(python)
+        self.project = Project(python, root)
         self.operations = Operations()
         self.semantics = Semantics(targets)
         self.roots = Roots(self.project, hot, cold)

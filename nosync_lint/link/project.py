@@ -114,7 +114,7 @@ class Class:
 class Project:
     """All modules, functions and classes, and the tables that later questions scan."""
 
-    def __init__(self, files: Sequence[tuple[SourceFile, ModuleIndex]]) -> None:
+    def __init__(self, files: Sequence[tuple[SourceFile, ModuleIndex]], root: Path | None = None) -> None:
         self.modules: list[Module] = []
         self.functions: list[Function] = []
         self.classes: list[Class] = []
@@ -125,7 +125,7 @@ class Project:
         self._symbols: dict[tuple[int, str], Value | None] = {}
         packages = {file.path.parent for file, _ in files if file.path.name == "__init__.py"}
         for file, index in files:
-            self._add(file, index, packages)
+            self._add(file, index, packages, root)
         self._link_classes()
         self.calls_by_name: dict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
         self.writes_by_attribute: dict[str, list[tuple[Function, AttributeWrite]]] = defaultdict(list)
@@ -137,8 +137,8 @@ class Project:
 
     # -- modules --
 
-    def _add(self, file: SourceFile, index: ModuleIndex, packages: set[Path]) -> None:
-        name = _module_name(file, packages)
+    def _add(self, file: SourceFile, index: ModuleIndex, packages: set[Path], root: Path | None) -> None:
+        name = _module_name(file, packages, root)
         module = Module(len(self.modules), name, file, index)
         self.modules.append(module)
         self.by_name.setdefault(name, module)
@@ -357,7 +357,7 @@ def called_name(call: Expr) -> str | None:
     return func[-1] if func[0] in ("name", "attr") else None
 
 
-def _module_name(file: SourceFile, packages: set[Path]) -> str:
+def _module_name(file: SourceFile, packages: set[Path], root: Path | None) -> str:
     folder = file.path.parent
     top = None
     for ancestor in (folder, *folder.parents):
@@ -366,7 +366,9 @@ def _module_name(file: SourceFile, packages: set[Path]) -> str:
     if top is not None:
         parts = list(file.path.relative_to(top.parent).with_suffix("").parts)
     else:
-        parts = list(PurePosixPath(file.name).with_suffix("").parts)
+        inside = root is not None and file.path.is_relative_to(root)
+        known = file.path.relative_to(root).as_posix() if root is not None and inside else file.name
+        parts = list(PurePosixPath(known).with_suffix("").parts)
         parts = [part for part in parts if part not in ("..", "/", ".")]
         while len(parts) > 1 and parts[0] in SOURCE_FOLDERS:
             parts = parts[1:]
