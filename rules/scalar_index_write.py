@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Hop, Severity
 from nosync_lint.link.program import Program, WriteSite
 from nosync_lint.link.wording import describe, receiver, releases, spelled, wording
 from nosync_lint.rule import Judgement, Rule
@@ -62,8 +62,14 @@ class ScalarIndexWrite(Rule):
             f"waits for the stream {when}: {verdict.because}",
             cure=_cure(site),
             confidence=verdict.confidence,
-            evidence=program.evidence(site.target),
+            evidence=_evidence(site, program),
         )
+
+
+def _evidence(site: WriteSite, program: Program) -> tuple[Hop, ...]:
+    """Why the target is believed to live on the device: by itself, or by an index that does."""
+    told = (program.evidence(value) for value in (site.target, *(value for _, value in site.shape.parts)))
+    return next((hops for hops in told if hops), ())
 
 
 def _cure(site: WriteSite) -> str:

@@ -12,7 +12,14 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "demo/README.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "demo/README.md",
+    "docs/measurements.md",
+)
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")
 

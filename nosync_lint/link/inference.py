@@ -12,7 +12,7 @@ from nosync_lint.link.project import Class, Function, Project
 from nosync_lint.link.solver import Node, Solver
 from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, vote
 
-MAX_CALLERS = 48
+MAX_CALLERS = 24
 """A parameter is joined over at most this many callers, taken in project order."""
 MAX_CANDIDATES = 150
 """The callers of a function are not searched where more calls than this go by its name (`get`, `forward`)."""

@@ -89,6 +89,8 @@ class Semantics:
             # a device index on a host tensor raises, so it tells where the tensor lives
             trust = min(trust, 1) if any(part.accelerated and part.rank != 0 for _, part in shape.parts) else 0
         row, certainty, because = self._write_row(target, shape, stored)
+        if trust and target.where not in ACCELERATED:
+            because += ", and lives on the device, so the target does too"
         return self.verdict(row, min(trust, certainty), because) if row else SILENT
 
     @staticmethod
