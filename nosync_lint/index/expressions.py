@@ -348,6 +348,8 @@ class ExpressionLowering:
         if arguments.kwarg:
             listed.append((arguments.kwarg, "kwargs", None))
         for arg, form, default in listed:
+            if default is not None:
+                self.scope.statement = place(default)
             lowered = self.lower(default) if default is not None else None
             scope.parameters.append(Parameter(arg.arg, form, self.annotation(arg.annotation), lowered))
 

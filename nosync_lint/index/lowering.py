@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from nosync_lint.index.expressions import MAX_DEPTH, OPERATORS, ExpressionLowering, place
+from nosync_lint.index.expressions import OPERATORS, ExpressionLowering, place
 from nosync_lint.index.records import OPAQUE, AttributeWrite, ClassRecord, Definition, Expr
 
 
@@ -31,7 +31,7 @@ class Lowering(ExpressionLowering):
         self._body(tree.body)
         self._close(self.scope)
 
-    def _enter(self, form: str, test: Expr | None, body: list[ast.stmt]) -> None:
+    def _enter(self, form: str, test: Expr | None, body: list[ast.stmt]) -> int:
         scope = self.scope
         outer = scope.block
         scope.blocks.append([outer, form, test, False, 0])
@@ -40,6 +40,7 @@ class Lowering(ExpressionLowering):
         scope.blocks[number][3] = _ends(body)
         scope.blocks[number][4] = scope.seq
         scope.block = outer
+        return number
 
     def _body(self, statements: Iterable[ast.stmt]) -> None:
         for statement in statements:
@@ -81,31 +82,38 @@ class Lowering(ExpressionLowering):
         scope.results.append(Definition(scope.seq, scope.block, self.lower(node.value), node.lineno))
 
     def _if(self, node: ast.If) -> None:
-        depth = 0
-        scope = self.scope
-        outer = scope.block
+        outer, branches, others = self.scope.block, list[int](), list[int]()
+        last: int | None = None
         while True:  # `elif` chains nest in the tree: walk them, they can be thousands long
-            scope.statement = place(node.test)
+            self.scope.statement = place(node.test)
             test = self._test(node.test)
-            self._enter("if", test, node.body)
+            branches.append(self._enter("if", test, node.body))
             if not node.orelse:
                 break
             follows = node.orelse[0]
-            if len(node.orelse) == 1 and isinstance(follows, ast.If) and depth < MAX_DEPTH:
-                scope.blocks.append([scope.block, "else", test, False, 0])
-                scope.block = len(scope.blocks) - 1
-                scope.seq += 1
-                depth += 1
-                node = follows
-                continue
-            self._enter("else", test, node.orelse)
-            break
-        while scope.block != outer:
-            block = scope.blocks[scope.block]
-            inner = [b for b in scope.blocks[scope.block + 1 :] if b[0] == scope.block and b[1] in ("if", "else")]
-            block[3] = len(inner) == 2 and all(b[3] for b in inner)
-            block[4] = scope.seq
-            scope.block = block[0]
+            if len(node.orelse) > 1 or not isinstance(follows, ast.If):
+                last = self._enter("else", test, node.orelse)
+                break
+            others.append(self._otherwise(test))
+            node = follows
+        self._close_chain(outer, branches, others, last)
+
+    def _otherwise(self, test: Expr) -> int:
+        """Open the block of everything that runs when a test failed."""
+        scope = self.scope
+        scope.blocks.append([scope.block, "else", test, False, 0])
+        scope.block = len(scope.blocks) - 1
+        scope.seq += 1
+        return scope.block
+
+    def _close_chain(self, outer: int, branches: list[int], others: list[int], last: int | None) -> None:
+        """Close the nested blocks of an `elif` or `case` chain: one ends where its branch and the rest of it do."""
+        blocks = self.scope.blocks
+        ends = last is not None and blocks[last][3]
+        for branch, other in zip(reversed(branches[len(branches) - len(others) :]), reversed(others), strict=True):
+            ends = ends and blocks[branch][3]
+            blocks[other][3], blocks[other][4] = ends, self.scope.seq
+        self.scope.block = outer
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         scope = self.scope
@@ -149,14 +157,21 @@ class Lowering(ExpressionLowering):
 
     def _match(self, node: ast.Match) -> None:
         self.scope.statement = place(node.subject)
-        self.lower(node.subject)
-        for case in node.cases:
+        subject = self.lower(node.subject)
+        outer, others = self.scope.block, list[int]()
+        for number, case in enumerate(node.cases):
             for part in ast.walk(case.pattern):
                 name = getattr(part, "name", None) or getattr(part, "rest", None)
                 if isinstance(name, str):
                     self._define(name, OPAQUE, case.pattern.lineno)
-            test = self._test(case.guard) if case.guard else None
+            if case.guard is not None:
+                self._test(case.guard)
+            test = ("case", subject, number)
             self._enter("if", test, case.body)
+            others.append(self._otherwise(test))
+        for other in others:
+            self.scope.blocks[other][4] = self.scope.seq
+        self.scope.block = outer
 
     def _raise(self, node: ast.Raise) -> None:
         self.lower(node.exc)
@@ -195,6 +210,14 @@ class Lowering(ExpressionLowering):
     def _global(self, node: ast.Global | ast.Nonlocal) -> None:
         self.scope.globals.update(node.names)
 
+    def _alone(self, nodes: list[ast.expr]) -> tuple[Expr, ...]:
+        """Expressions before a body, each a statement of its own: a comment in the body is not about them."""
+        lowered = []
+        for node in nodes:
+            self.scope.statement = place(node)
+            lowered.append(self.lower(node))
+        return tuple(lowered)
+
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         outer = self.scope
         owner = -1
@@ -205,7 +228,7 @@ class Lowering(ExpressionLowering):
             prefix += "<locals>."
         scope = self._open(node.name, prefix + node.name, "function", owner)
         scope.pos = place(node)
-        scope.decorators = tuple(self.lower(part) for part in node.decorator_list)
+        scope.decorators = self._alone(node.decorator_list)
         self._parameters(scope, node.args)
         scope.returns = self.annotation(node.returns)
         if isinstance(node, ast.AsyncFunctionDef):
@@ -225,9 +248,9 @@ class Lowering(ExpressionLowering):
         outer = self.scope
         prefix = f"{outer.qualname}." if outer.qualname else ""
         number = len(self.classes)
-        bases = tuple(self.lower(base) for base in node.bases)
+        bases = self._alone(node.bases)
         keywords = tuple((word.arg or "", self.lower(word.value)) for word in node.keywords)
-        decorators = tuple(self.lower(part) for part in node.decorator_list)
+        decorators = self._alone(node.decorator_list)
         scope = self._open(node.name, prefix + node.name, "class", number)
         record = ClassRecord(
             node.name, scope.qualname, outer.number, bases, keywords, decorators, scope.number, {}, place(node)

@@ -54,6 +54,8 @@ CASES = {
 
 
 CASES |= {
+    "one case excludes another": ("match a:\n    case 1:\n        x = 1\n    case 2:\n        use(x)", {0}),
+    "a case may have been taken": ("match a:\n    case 1:\n        x = 1\n    case _:\n        pass\nuse(x)", {0, 3}),
     "an assignment reads what was before it": ("x = use(x)", {0}),
     "an augmented assignment too": ("x += use(x)", {0}),
     "one of three branches is taken": ("if a:\n    x = 1\nelif b:\n    x = 2\nelse:\n    x = 3\nuse(x)", {2, 4, 6}),
