@@ -173,12 +173,12 @@ def _listed(values: Sequence[str]) -> tuple[str, ...]:
 def _check(options: argparse.Namespace) -> int:
     from nosync_lint.discover import MissingPath, is_source
     from nosync_lint.pipeline import run
-    from nosync_lint.registry import RulesMissing
+    from nosync_lint.registry import RulesMissing, named, rules
 
     settings = _settings(options)
     try:
         for name in (*settings.select, *settings.ignore):
-            if not _known_rule(name):
+            if not any(named(rule, name) for rule in rules()):
                 typed = _listed([*(options.select or []), *(options.ignore or [])])
                 where = "" if name in typed or settings.path is None else f"{settings.path}: "
                 return _fail(
@@ -189,7 +189,7 @@ def _check(options: argparse.Namespace) -> int:
             return _fail(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
         if options.output_file and is_source(Path(options.output_file)):
             return _fail(f"{options.output_file}: is source code by its name; give the report another one")
-        progress = Progress(options)
+        progress = ProgressLine(options)
         with progress:
             report = run(
                 options.paths or ["."],
@@ -226,12 +226,6 @@ def _write(report: Report, form: str, options: argparse.Namespace) -> None:
         out.flush()
 
 
-def _known_rule(name: str) -> bool:
-    from nosync_lint.registry import rules
-
-    return any(rule.code.startswith(name.upper()) or rule.slug() == name.lower() for rule in rules())
-
-
 def _nearest_rule(name: str) -> str:
     import difflib
 
@@ -257,14 +251,14 @@ def _flag(name: str) -> bool:
     return value in _TRUE
 
 
-class Progress:
+class ProgressLine:
     """A line on a terminal that says which stage runs; nothing elsewhere."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._active = sys.stderr.isatty() and not options.quiet
         self._shown = ""
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *exception: object) -> None:

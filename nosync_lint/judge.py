@@ -36,8 +36,8 @@ class Judged:
 class Texts:
     """The lines of files by their names, read when first asked for."""
 
-    def __init__(self, reader: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._lines: dict[str, list[str]] = {name: list(lines) for name, lines in (reader or {}).items()}
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
 
     def lines(self, filename: str) -> list[str]:
         """The lines of a file as the parser counts them; none where it cannot be read any more."""

@@ -20,7 +20,7 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.registry import rules
+from nosync_lint.registry import named, rules
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
 from nosync_lint.source import SourceFile, Span
@@ -70,17 +70,19 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
     program = link(found.files, indexed, settings, targets, found.root)
     progress("judging", 0, 1)
     selected = select(settings)
+    bad_files = _bad_files(found.files, indexed)
     texts = Texts()
     judged = judge(
         program,
         selected,
         with_heat(settings, program),
         _pragmas(found.files, indexed),
-        [*_bad_files(found.files, indexed), *(BadFile(name, why, Span(1, 1, 1, 1)) for name, why in found.unlisted)],
+        [*bad_files, *(BadFile(name, why, Span(1, 1, 1, 1)) for name, why in found.unlisted)],
         _configured_names(settings, program),
         texts,
     )
-    notes = _notes(found.files, indexed, program, settings, selected)
+    told = any("bad-file" in rule.sites for rule in selected)
+    notes = _notes(found.files, program, settings, 0 if told else len(bad_files))
     return _report(found.files, program, judged, targets, texts, notes, time.perf_counter() - start)
 
 
@@ -109,15 +111,11 @@ def link(
 
 def select(settings: Settings) -> list[Rule]:
     """The rules that a run asks: by code, the start of a code, or slug. Files that cannot be read are always told."""
-
-    def named(rule: Rule, words: Sequence[str]) -> bool:
-        return any(rule.code.startswith(word.upper()) or rule.slug() == word.lower() for word in words)
-
     return [
         rule
         for rule in rules()
-        if (not settings.select or named(rule, settings.select) or "bad-file" in rule.sites)
-        and not named(rule, settings.ignore)
+        if (not settings.select or "bad-file" in rule.sites or any(named(rule, word) for word in settings.select))
+        and not any(named(rule, word) for word in settings.ignore)
     ]
 
 
@@ -126,13 +124,7 @@ def with_heat(settings: Settings, program: Program) -> Settings:
     return settings if settings.heat == "any" or program.has_roots else replace(settings, heat="any")
 
 
-def _notes(
-    files: Sequence[SourceFile],
-    indexed: Sequence[Indexed],
-    program: Program,
-    settings: Settings,
-    selected: Sequence[Rule],
-) -> tuple[str, ...]:
+def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
     """What a reader must know so as not to take an empty report for a clean one."""
     notes = []
     if not any(file.reported for file in files):
@@ -143,9 +135,8 @@ def _notes(
         )
     given = set(settings.hot) - set(settings.configured_hot)
     notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
-    unread = len(_bad_files(files, indexed))
-    if unread and not any("bad-file" in rule.sites for rule in selected):
-        notes.append(f"{unread} files could not be read; NSL000, which names them, is not selected")
+    if untold:
+        notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
     return tuple(notes)
 
 

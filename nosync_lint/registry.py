@@ -46,6 +46,11 @@ def rules() -> tuple[Rule, ...]:
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 
+def named(rule: Rule, word: str) -> bool:
+    """Whether a word of `select` or `ignore` names a rule: its code, the start of it, or its slug."""
+    return rule.code.startswith(word.upper()) or rule.slug() == word.lower()
+
+
 def find(name: str) -> Rule | None:
     """The rule with this code or slug."""
     return next((rule for rule in rules() if name.upper() == rule.code or name.lower() == rule.slug()), None)

@@ -87,7 +87,7 @@ def _parse_all(
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_die_with_parent) as pool:
         for chunk, payloads in zip(
-            chunks, pool.map(_work, [[task[3] for task in chunk] for chunk in chunks]), strict=True
+            chunks, pool.map(_work, [[task[2:] for task in chunk] for chunk in chunks]), strict=True
         ):
             for (position, key, _, _), payload in zip(chunk, payloads, strict=True):
                 yield position, key, payload
@@ -95,14 +95,14 @@ def _parse_all(
 
 def _chunks(
     missing: Sequence[tuple[int, bytes, bytes]], files: Sequence[SourceFile], size: int
-) -> list[list[tuple[int, bytes, int, tuple[bytes, bool]]]]:
-    chunks: list[list[tuple[int, bytes, int, tuple[bytes, bool]]]] = [[]]
+) -> list[list[tuple[int, bytes, bytes, bool]]]:
+    chunks: list[list[tuple[int, bytes, bytes, bool]]] = [[]]
     filled = 0
     for position, key, data in missing:
         if filled > size:
             chunks.append([])
             filled = 0
-        chunks[-1].append((position, key, len(data), (data, files[position].is_python)))
+        chunks[-1].append((position, key, data, files[position].is_python))
         filled += len(data)
     return chunks
 

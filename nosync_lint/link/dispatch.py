@@ -31,6 +31,10 @@ class Dispatch:
                         found[one.methods[name].number] = one.methods[name]
         return tuple(found.values())
 
+    def instances_run(self, called: Value) -> tuple[Function, ...]:
+        """The methods that calling an instance itself may run."""
+        return self.callees(called, "__call__") or self.callees(called, "forward")
+
     def receivers(self, base: Value, name: str) -> list[Target]:
         """`callees` with the class that each method would run on, where it is exactly known."""
         found = []

@@ -341,7 +341,7 @@ class Evaluation:
             declared = self.annotations.external(name)
             return declared if declared.known else self._external(name)
         if callee.kind == "object":
-            targets = self.dispatch.callees(callee, "__call__") or self.dispatch.callees(callee, "forward")
+            targets = self.dispatch.instances_run(callee)
             return vote([self.solver.read(("ret", method.number)) for method in targets]) if targets else UNKNOWN
         return UNKNOWN
 

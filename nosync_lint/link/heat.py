@@ -107,6 +107,10 @@ class Roots:
             self._rare[key] = self._find_rare(function, block)
         return self._rare[key]
 
+    def other_platform(self, function: Function, block: int) -> bool:
+        """Whether a block is guarded by a test for another platform."""
+        return self.rare_block(function, block) == "platform"
+
     def elsewhere(self, function: Function) -> bool:
         """Whether the whole module is for another platform."""
         return any(part in self._elsewhere for part in function.module.name.split("."))

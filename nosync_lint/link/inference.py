@@ -288,7 +288,7 @@ class Inference(Evaluation):
             made = [method for cls in classes if (method := cls.method("__init__")) is not None]
             return tuple(Target(method.number, True) for method in made)
         if callee.kind == "object":
-            methods = self.dispatch.callees(callee, "__call__") or self.dispatch.callees(callee, "forward")
+            methods = self.dispatch.instances_run(callee)
             return tuple(Target(method.number, True) for method in methods)
         return ()
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, IndexWrite, ModuleIndex, row_of, unpack
+from nosync_lint.index.records import CallSite, FunctionRecord, IndexWrite, ModuleIndex, row_of, unpack
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
 from nosync_lint.link.evaluation import At
 from nosync_lint.link.heat import HeatMap, Roots
@@ -23,6 +23,8 @@ from nosync_lint.link.semantics import CallModel, Semantics, Verdict
 from nosync_lint.link.values import UNKNOWN, Value
 from nosync_lint.link.wording import wording
 from nosync_lint.source import SourceFile, Span
+
+Fact = TypeVar("Fact", IndexWrite, CallSite)
 
 
 class WriteSite(NamedTuple):
@@ -78,12 +80,7 @@ class Program:
         self.operations = Operations()
         self.semantics = Semantics(targets)
         self.roots = Roots(self.project, hot, cold)
-        self.inference = Inference(
-            self.project,
-            self.operations,
-            self.roots.is_hot,
-            lambda f, block: self.roots.rare_block(f, block) == "platform",
-        )
+        self.inference = Inference(self.project, self.operations, self.roots.is_hot, self.roots.other_platform)
         self.cuda, self._hot, self._cold = tuple(cuda), tuple(hot), tuple(cold)
         self._contracts, self._censuses = tuple(contracts), tuple(censuses)
         self._reported = frozenset(file.name for file, _ in cuda if file.reported)
@@ -100,14 +97,8 @@ class Program:
     def writes(self) -> tuple[WriteSite, ...]:
         """Every index write of the project that may synchronise. Asked of all files, so that what is inferred does
         not depend on which of them are reported."""
-        places: list[tuple[Function, IndexWrite]] = []
-        for function in self.project.functions:
-            if not self.roots.elsewhere(function):
-                for write in function.record.writes:
-                    if self.roots.rare_block(function, write.block) != "platform":
-                        places.append((function, write))
         found = []
-        for function, write in places:
+        for function, write in self._running(lambda record: record.writes):
             at = At(function, write.seq, write.block)
             target = self.inference.value(write.base, at)
             if target.kind != "tensor":
@@ -122,15 +113,17 @@ class Program:
     @cached_property
     def calls(self) -> tuple[CallRef, ...]:
         """Every call of the linked project that the model knows to synchronise, by name and operand."""
-        places: list[tuple[Function, CallSite]] = []
         names = self._known_names()
+        called = (one for one in self._running(lambda record: record.calls) if called_name(one[1].call) in names)
+        return tuple(ref for function, site in called if (ref := self._call_ref(function, site)) is not None)
+
+    def _running(self, facts: Callable[[FunctionRecord], Sequence[Fact]]) -> Iterator[tuple[Function, Fact]]:
+        """Facts of all functions, without code that never runs on CUDA, in project order."""
         for function in self.project.functions:
-            if self.roots.elsewhere(function):
-                continue
-            for site in function.record.calls:
-                if called_name(site.call) in names and self.roots.rare_block(function, site.block) != "platform":
-                    places.append((function, site))
-        return tuple(ref for function, site in places if (ref := self._call_ref(function, site)) is not None)
+            if not self.roots.elsewhere(function):
+                for fact in facts(function.record):
+                    if not self.roots.other_platform(function, fact.block):
+                        yield function, fact
 
     def _known_names(self) -> frozenset[str]:
         """The last names of calls that the model knows, and what the project calls them."""
@@ -190,7 +183,7 @@ class Program:
     def _finder(self) -> Contracts:
         return Contracts(self.project, self.inference, self.heat, self.sinks)
 
-    @property
+    @cached_property
     def has_roots(self) -> bool:
         """Whether any hot root matches something in the project."""
         return any(self.roots.is_hot(function) for function in self.project.functions)

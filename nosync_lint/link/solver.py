@@ -74,12 +74,12 @@ class Solver:
         index = self._index[node] = self._counter
         self._stack.append(node)
         self._open[node] = BOTTOM
-        value, reads, low = self._run(node)
+        value, _, low = self._run(node)
         self._open[node] = value
         if low > index and len(self._stack) == place + 1:
             self._settle(place)
             return
-        if low >= index and (reads or len(self._stack) > place + 1):
+        if low >= index:
             low = self._iterate(place, index)
             if low >= index:
                 self._settle(place)
