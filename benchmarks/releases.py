@@ -19,6 +19,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES
@@ -42,10 +43,13 @@ def fetch(requirement: str) -> Path:
     return folder
 
 
-def lint(folder: Path, paths: list[str], jobs: int, cache: str | None) -> tuple[float, float, dict[str, object]]:
+def lint(
+    folder: Path, paths: list[str], jobs: int, cache: str | None, options: Sequence[str] = ()
+) -> tuple[float, float, dict[str, object]]:
     """Wall seconds, peak memory in GB over all processes, and the report of one run."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [sys.executable, "-m", "nosync_lint", "check", *paths, "--output-format", "json", "-o", out.name]
+        command = [sys.executable, "-m", "nosync_lint", "check", *paths, *options]
+        command += ["--output-format", "json", "-o", out.name]
         command += ["-j", str(jobs)] + (["--cache-dir", cache] if cache else ["--no-cache"])
         before = time.perf_counter()
         done = subprocess.run(command, cwd=folder, check=False)

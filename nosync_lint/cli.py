@@ -5,18 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
 from nosync_lint import __version__
 from nosync_lint.config import KEYS, ConfigError, Settings, find_config, load_config
-from nosync_lint.report import Report
 
+T = TypeVar("T")
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
+
+
+class Refused(Exception):
+    """A command that cannot be carried out; the text says why and what cures it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except ConfigError as error:
+    except (ConfigError, Refused) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
@@ -71,39 +76,36 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
     check.set_defaults(run=_check)
     check.add_argument("paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .)")
-    choose = check.add_argument_group("what is reported")
-    choose.add_argument(
-        "--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated"
-    )
-    choose.add_argument("--ignore", action="append", metavar="RULES", help="not these codes, code prefixes or slugs")
+    choose = _add_choice(check)
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
-    choose.add_argument("--hot", action="append", metavar="NAME", help="one more hot root: a qualified name or its end")
-    choose.add_argument("--min-confidence", choices=("certain", "likely", "possible"), help="default: likely")
-    choose.add_argument("--target-torch", metavar="X.Y", help="the torch release, or a range of them, to judge for")
-    files = check.add_argument_group("which files are read")
-    files.add_argument(
-        "--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated"
-    )
+    files = _add_files(check)
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
-    files.add_argument("--config", metavar="PATH", help="this configuration file instead of the nearest one")
-    files.add_argument("--isolated", action="store_true", help="read no configuration file")
     output = check.add_argument_group("output")
+    output.add_argument(
+        "--explain", metavar="FILE:LINE", help="say why this line is or is not reported, and exit with 0"
+    )
     output.add_argument("--output-format", choices=("text", "json"), help="default: text")
     output.add_argument("-o", "--output-file", metavar="PATH", help="write the report there")
     output.add_argument("--statistics", action="store_true", help="count findings per rule")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
-    output.add_argument("-q", "--quiet", action="store_true", help="print no progress")
-    running = check.add_argument_group("running")
-    running.add_argument(
-        "-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)"
+    _add_running(check)
+
+    graph = commands.add_parser(
+        "graph", help="show the calls from hot roots to syncs", description="Show the calls from hot roots to syncs."
     )
-    running.add_argument("-n", "--no-cache", action="store_true", help="neither read nor write the index cache")
-    running.add_argument(
-        "--cache-dir", metavar="PATH", help="where the index cache lives (default: .nosync_lint_cache)"
-    )
+    graph.set_defaults(run=_graph, heat=None)
+    graph.add_argument("paths", nargs="*", metavar="PATH", help="files and folders whose syncs are shown (default: .)")
+    choose = _add_choice(graph)
+    choose.add_argument("--root", action="append", metavar="NAME", help="only below this hot root: its name or its end")
+    choose.add_argument("--depth", type=_count, metavar="N", help="at most this many calls below a root")
+    _add_files(graph)
+    output = graph.add_argument_group("output")
+    output.add_argument("--output-format", choices=("text", "dot", "mermaid"), default="text", help="default: text")
+    output.add_argument("-o", "--output-file", metavar="PATH", help="write the graph there")
+    _add_running(graph)
 
     rule = commands.add_parser("rule", help="explain a rule")
     rule.set_defaults(run=_rule)
@@ -126,6 +128,47 @@ def _parser() -> argparse.ArgumentParser:
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
     return parser
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    choose = parser.add_argument_group("what is reported")
+    choose.add_argument(
+        "--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated"
+    )
+    choose.add_argument("--ignore", action="append", metavar="RULES", help="not these codes, code prefixes or slugs")
+    choose.add_argument("--hot", action="append", metavar="NAME", help="one more hot root: a qualified name or its end")
+    choose.add_argument("--min-confidence", choices=("certain", "likely", "possible"), help="default: likely")
+    choose.add_argument("--target-torch", metavar="X.Y", help="the torch release, or a range of them, to judge for")
+    return choose
+
+
+def _add_files(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    files = parser.add_argument_group("which files are read")
+    files.add_argument(
+        "--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated"
+    )
+    files.add_argument("--config", metavar="PATH", help="this configuration file instead of the nearest one")
+    files.add_argument("--isolated", action="store_true", help="read no configuration file")
+    return files
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    running = parser.add_argument_group("running")
+    running.add_argument("-q", "--quiet", action="store_true", help="print no progress")
+    running.add_argument(
+        "-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)"
+    )
+    running.add_argument("-n", "--no-cache", action="store_true", help="neither read nor write the index cache")
+    running.add_argument(
+        "--cache-dir", metavar="PATH", help="where the index cache lives (default: .nosync_lint_cache)"
+    )
+
+
+def _count(text: str) -> int:
+    """A number that is not negative, for argparse."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"must be a number from 0, not {text!r}")
+    return int(text)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -171,50 +214,15 @@ def _listed(values: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from nosync_lint.discover import MissingPath, is_source
     from nosync_lint.pipeline import run
-    from nosync_lint.registry import RulesMissing, named, rules
 
-    settings = _settings(options)
-    try:
-        for name in (*settings.select, *settings.ignore):
-            if not any(named(rule, name) for rule in rules()):
-                typed = _listed([*(options.select or []), *(options.ignore or [])])
-                where = "" if name in typed or settings.path is None else f"{settings.path}: "
-                return _fail(
-                    f"{where}no rule is called `{name}`{_nearest_rule(name)}; `nosync-lint rule --all` lists them"
-                )
-        form = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
-        if form not in ("text", "json"):
-            return _fail(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
-        if options.output_file and is_source(Path(options.output_file)):
-            return _fail(f"{options.output_file}: is source code by its name; give the report another one")
-        progress = ProgressLine(options)
-        with progress:
-            report = run(
-                options.paths or ["."],
-                settings,
-                jobs=max(options.jobs, 0),
-                cache=not options.no_cache and not _flag("NOSYNC_LINT_NO_CACHE"),
-                progress=progress.show,
-            )
-    except (MissingPath, RulesMissing) as error:
-        return _fail(str(error))
-    try:
-        _write(report, form, options)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        return _fail(f"{options.output_file or 'standard output'}: cannot be written: {error.strerror}")
-    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+    if options.explain is not None:
+        return _explain(options)
+    settings, form = _settings(options), _report_format(options)
+    _refuse_early(options, settings)
+    report = _ask(options, lambda given: run(options.paths or ["."], settings, **given))
 
-
-def _write(report: Report, form: str, options: argparse.Namespace) -> None:
-    """The report, on standard output or in the given file."""
-    with ExitStack() as stack:
-        out: TextIO = sys.stdout
-        if options.output_file:
-            out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
+    def write(out: TextIO) -> None:
         if form == "json":
             from nosync_lint.report.json import write_json
 
@@ -223,7 +231,106 @@ def _write(report: Report, form: str, options: argparse.Namespace) -> None:
             from nosync_lint.report.text import write_text
 
             write_text(report, out, color=_color(options.color, out), statistics=options.statistics)
-        out.flush()
+
+    _deliver(options, write)
+    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from nosync_lint.pipeline import explain
+    from nosync_lint.report.explanation import write_explanation, write_explanation_json
+
+    file, row = _file_and_line(options.explain)
+    if not options.paths:  # as a check of the working directory would see it, where it is part of that
+        options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
+    settings, form = _settings(options), _report_format(options)
+    _refuse_early(options, settings)
+    told = _ask(options, lambda given: explain(options.paths, settings, file, row, **given))
+
+    def write(out: TextIO) -> None:
+        if form == "json":
+            write_explanation_json(told, out)
+        else:
+            write_explanation(told, out, color=_color(options.color, out))
+
+    _deliver(options, write)
+    return 0
+
+
+def _file_and_line(text: str) -> tuple[str, int]:
+    """FILE:LINE, or FILE:LINE:COLUMN as reports print it."""
+    found = re.fullmatch(r"(.+?):([0-9]+)(:[0-9]+)?:?", text)
+    if found is None or int(found[2]) < 1:
+        raise Refused(f"--explain takes FILE:LINE, such as package/module.py:12, not {text!r}")
+    return found[1], int(found[2])
+
+
+def _graph(options: argparse.Namespace) -> int:
+    from nosync_lint.pipeline import call_tree
+    from nosync_lint.report.tree import write_tree
+
+    settings = _settings(options)
+    _refuse_early(options, settings)
+    roots = tuple(options.root or ())
+    tree = _ask(options, lambda given: call_tree(options.paths or ["."], settings, roots, **given))
+    _deliver(options, lambda out: write_tree(tree, out, options.output_format, options.depth))
+    return 0
+
+
+def _report_format(options: argparse.Namespace) -> str:
+    form: str = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
+    if form not in ("text", "json"):
+        raise Refused(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
+    return form
+
+
+def _refuse_early(options: argparse.Namespace, settings: Settings) -> None:
+    """What is wrong with a command can be said before anything is read."""
+    from nosync_lint.discover import is_source
+    from nosync_lint.registry import RulesMissing, named, rules
+
+    try:
+        for name in (*settings.select, *settings.ignore):
+            if not any(named(rule, name) for rule in rules()):
+                typed = _listed([*(options.select or []), *(options.ignore or [])])
+                where = "" if name in typed or settings.path is None else f"{settings.path}: "
+                raise Refused(
+                    f"{where}no rule is called `{name}`{_nearest_rule(name)}; `nosync-lint rule --all` lists them"
+                )
+    except RulesMissing as error:
+        raise Refused(str(error)) from error
+    if options.output_file and is_source(Path(options.output_file)):
+        raise Refused(f"{options.output_file}: is source code by its name; give the report another one")
+
+
+def _ask(options: argparse.Namespace, question: Callable[[dict[str, Any]], T]) -> T:
+    """Ask the pipeline a question, with the options about running, while the progress is shown."""
+    from nosync_lint.discover import MissingPath
+    from nosync_lint.pipeline import Unanswerable
+    from nosync_lint.registry import RulesMissing
+
+    progress = ProgressLine(options)
+    cache = not options.no_cache and not _flag("NOSYNC_LINT_NO_CACHE")
+    try:
+        with progress:
+            return question({"jobs": max(options.jobs, 0), "cache": cache, "progress": progress.show})
+    except (MissingPath, RulesMissing, Unanswerable) as error:
+        raise Refused(str(error)) from error
+
+
+def _deliver(options: argparse.Namespace, write: Callable[[TextIO], None]) -> None:
+    """Write to standard output, or into the given file."""
+    try:
+        with ExitStack() as stack:
+            out: TextIO = sys.stdout
+            if options.output_file:
+                out = stack.enter_context(open(options.output_file, "w", encoding="utf-8"))
+            write(out)
+            out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Refused(f"{options.output_file or 'standard output'}: cannot be written: {error.strerror}") from error
 
 
 def _nearest_rule(name: str) -> str:

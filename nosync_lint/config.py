@@ -47,6 +47,7 @@ class Settings:
     exclude: tuple[str, ...] = ()
     hot: tuple[str, ...] = ()
     cold: tuple[str, ...] = ()
+    capture: tuple[str, ...] = ()
     heat: str = "hot"
     min_confidence: str = "likely"
     target_torch: str = ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +21,7 @@ from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
 
-_HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
+HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,16 @@ def judge(
     bad_files: Sequence[BadFile],
     names: Sequence[ConfiguredName],
     texts: Texts,
+    sites: Callable[[str], Sequence[object]] | None = None,
 ) -> Judged:
-    """Every selected rule on every site. A rule that crashes is a failure that names it; the others go on."""
+    """Every selected rule on every site, or on those that `sites` gives. A rule that crashes is a failure that names
+    it; the others go on."""
     judging = _Judging(program, settings, pragmas, texts)
     last = [rule for rule in rules if "suppression" in rule.sites]
     given: dict[str, Sequence[object]] = {"bad-file": bad_files, "configured-name": names}
     for rule in (rule for rule in rules if rule not in last):
         for kind in rule.sites:
-            judging.ask(rule, given.get(kind) or program.sites(kind))
+            judging.ask(rule, given.get(kind) or (sites or program.sites)(kind))
     known = {word for rule in rules for word in (rule.code, rule.slug())}
     suppressions = [
         site
@@ -86,7 +88,7 @@ class _Judging:
 
         self.known = {word for rule in all_rules() for word in (rule.code, rule.slug())}
         self._program, self._texts = program, texts
-        self._heats = _HEATS[settings.heat]
+        self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
         self._found: list[tuple[Finding, Rule, Place | None]] = []
         self._hidden: Counter[str] = Counter()
@@ -128,10 +130,12 @@ class _Judging:
             self._hidden["suppressed"] += 1
             return
         heat, flow, root = None, judgement.flow, None
-        if rule.heated and place is not None and place.function is not None:
+        if rule.heated and place is not None and place.heat is not None:
+            heat, root, flow = place.heat, place.root, place.chain or judgement.flow
+        elif rule.heated and place is not None and place.function is not None:
             heat = self._program.heat.heat(place.function, place.block)
             if judgement.confidence.rank >= self._least:
-                root, chain = self._program.heat.chain(place.function, span.row, "synchronises here")
+                root, chain = self._program.heat.chain(place.function, span.row, "synchronises here", place.block)
                 flow = chain or judgement.flow
         if judgement.confidence.rank < self._least:
             self._hidden[judgement.confidence.value] += 1

@@ -5,16 +5,22 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
+from nosync_lint.answers import CallTree, Explanation
 from nosync_lint.config import ConfigError, Settings
-from nosync_lint.discover import discover
+from nosync_lint.discover import Discovered, discover
+from nosync_lint.explain import Case
+from nosync_lint.explain import explain as explain_line
+from nosync_lint.graph import graph
 from nosync_lint.index import Indexed, default_jobs, index
 from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import ModuleIndex, Pragma, Unreadable
 from nosync_lint.judge import Judged, Texts, judge
+from nosync_lint.link.call_tree import UnknownRoot
 from nosync_lint.link.contracts import Contract
 from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
@@ -26,6 +32,7 @@ from nosync_lint.rule import BadFile, ConfiguredName, Rule
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.target import target_releases
 
+T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the stage, what is done of it, and how much there is."""
 
@@ -40,16 +47,90 @@ def run(
 ) -> Report:
     """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report."""
     start = time.perf_counter()
+    return _asked(
+        lambda linked: _run(linked, settings, start),
+        paths,
+        settings,
+        jobs or default_jobs(),
+        cache,
+        progress or _silent,
+    )
+
+
+def explain(
+    paths: Sequence[str],
+    settings: Settings,
+    file: str,
+    row: int,
+    *,
+    jobs: int = 0,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
+    return _asked(
+        lambda linked: _explained(linked, settings, file, row),
+        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+    )  # fmt: skip
+
+
+def call_tree(
+    paths: Sequence[str],
+    settings: Settings,
+    roots: Sequence[str] = (),
+    *,
+    jobs: int = 0,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> CallTree:
+    """The calls from hot roots to findings under the given paths. Raises `Unanswerable` for a name of no hot root."""
+    return _asked(
+        lambda linked: _call_tree(linked, settings, roots),
+        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+    )  # fmt: skip
+
+
+class Unanswerable(Exception):
+    """A question about something that the linked program does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What the stages before `judge` give."""
+
+    found: Discovered
+    indexed: Sequence[Indexed]
+    targets: tuple[str, ...]
+    program: Program
+
+    @property
+    def bad_files(self) -> list[BadFile]:
+        return _bad_files(self.found.files, self.indexed)
+
+    @property
+    def unlisted(self) -> list[BadFile]:
+        return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
+
+
+def _asked(
+    question: Callable[[Linked], T],
+    paths: Sequence[str],
+    settings: Settings,
+    jobs: int,
+    cache: bool,
+    progress: Progress,
+) -> T:
+    """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
     try:
-        return with_room(lambda: _run(paths, settings, jobs or default_jobs(), cache, progress or _silent, start))
+        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress)))
     finally:
         if collecting:
             gc.enable()
 
 
-def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress, start: float) -> Report:
+def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress) -> Linked:
     found = discover(paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
@@ -67,23 +148,86 @@ def _run(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progr
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root)
+    program = link(found.files, indexed, settings, targets, found.root, jobs)
     progress("judging", 0, 1)
+    return Linked(found, indexed, targets, program)
+
+
+def _run(linked: Linked, settings: Settings, start: float) -> Report:
+    files, program = linked.found.files, linked.program
     selected = select(settings)
-    bad_files = _bad_files(found.files, indexed)
     texts = Texts()
     judged = judge(
         program,
         selected,
         with_heat(settings, program),
-        _pragmas(found.files, indexed),
-        [*bad_files, *(BadFile(name, why, Span(1, 1, 1, 1)) for name, why in found.unlisted)],
+        _pragmas(files, linked.indexed),
+        [*linked.bad_files, *linked.unlisted],
         _configured_names(settings, program),
         texts,
     )
     told = any("bad-file" in rule.sites for rule in selected)
-    notes = _notes(found.files, program, settings, 0 if told else len(bad_files))
-    return _report(found.files, program, judged, targets, texts, notes, time.perf_counter() - start)
+    notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
+    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+
+
+def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
+    path = Path(file).resolve()
+    source = next((one for one in linked.found.files if one.path == path), None)
+    program = linked.program
+    names = _configured_names(settings, program)
+    is_config = settings.path is not None and settings.path.resolve() == path
+    if source is None and not is_config:
+        raise Unanswerable(_not_linked(linked, file, path))
+    texts = Texts()
+    name = source.name if source is not None else _config_name(settings)
+    lines = texts.lines(name)
+    if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
+        raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+    case = Case(
+        program,
+        select(settings),
+        with_heat(settings, program),
+        _pragmas(linked.found.files, linked.indexed),
+        linked.bad_files,
+        names,
+        texts,
+    )
+    return explain_line(case, name, row, source is None or source.reported)
+
+
+def _not_linked(linked: Linked, file: str, path: Path) -> str:
+    """Why a file cannot be explained, and what could be meant."""
+    if not path.is_file():
+        import difflib
+
+        near = difflib.get_close_matches(file, [one.name for one in linked.found.files], 1, 0.6)
+        return f"{file}: no such file" + (f", did you mean {near[0]}?" if near else "")
+    return (
+        f"{file}: is not linked: it lies outside {_shown_folder(linked.found.root)}, or is excluded or ignored by git; "
+        "name its project as PATH, or add it with `extra-sources`"
+    )
+
+
+def _shown_folder(folder: Path) -> str:
+    return "the working directory" if folder == Path.cwd() else f"{folder}"
+
+
+def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
+    files, program = linked.found.files, linked.program
+    texts = Texts()
+    judged = judge(
+        program, select(settings), replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts
+    )
+    try:
+        tree = graph(program, judged.findings, texts, roots)
+    except UnknownRoot as error:
+        raise Unanswerable(str(error)) from error
+    given = set(settings.hot) - set(settings.configured_hot)
+    notes = [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
+    if not program.has_roots:
+        notes.append("no hot root matches anything here: name one with --hot or `hot = [...]`")
+    return replace(tree, notes=(*tree.notes, *notes, *(f"failed: {one}" for one in judged.failures)))
 
 
 def link(
@@ -92,6 +236,7 @@ def link(
     settings: Settings,
     targets: Sequence[str],
     root: Path | None = None,
+    jobs: int = 1,
 ) -> Program:
     """The program that the indexed files make."""
     return Program(
@@ -106,6 +251,8 @@ def link(
             for one in settings.census
         ],
         root,
+        settings.capture,
+        jobs,
     )
 
 
@@ -114,7 +261,11 @@ def select(settings: Settings) -> list[Rule]:
     return [
         rule
         for rule in rules()
-        if (not settings.select or "bad-file" in rule.sites or any(named(rule, word) for word in settings.select))
+        if (
+            any(named(rule, word) for word in settings.select)
+            or "bad-file" in rule.sites
+            or (rule.default and not settings.select)
+        )
         and not any(named(rule, word) for word in settings.ignore)
     ]
 
@@ -187,12 +338,13 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     if settings.path is None:
         return []
     config = _config_name(settings)
-    unmatched = set(program.unmatched_roots)
+    unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
     names = [
-        ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in unmatched)
-        for kind, listed, row in (
-            ("hot root", settings.configured_hot, settings.row("hot")),
-            ("cold stop", settings.cold, settings.row("cold")),
+        ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in missing)
+        for kind, listed, row, missing in (
+            ("hot root", settings.configured_hot, settings.row("hot"), unmatched),
+            ("cold stop", settings.cold, settings.row("cold"), unmatched),
+            ("capture function", settings.capture, settings.row("capture"), captured),
         )
         for name in listed
     ]

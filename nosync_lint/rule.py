@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
 
     from nosync_lint.link.program import Program
+    from nosync_lint.link.syncs import Sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class Rule(ABC):
     """One defect. The class name in kebab-case is the slug, the first line of the module docstring its summary.
 
     `sites` names the kinds of site the rule is asked about. `heated` says whether the defect is about lines
-    that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence).
+    that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence). A rule whose
+    `default` is false is asked only where it is selected.
     """
 
     code: ClassVar[str]
@@ -85,6 +87,7 @@ class Rule(ABC):
     severity: ClassVar[Severity]
     sites: ClassVar[tuple[str, ...]]
     heated: ClassVar[bool] = True
+    default: ClassVar[bool] = True
 
     @classmethod
     def slug(cls) -> str:
@@ -98,3 +101,17 @@ class Rule(ABC):
     @abstractmethod
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         """Yield what is wrong at `site`. Asks the program; never walks syntax."""
+
+
+def waits(
+    sync: Sync, program: Program, what: str, *, cure: str = "", stops: str = " and waits for the stream"
+) -> Judgement:
+    """The judgement of a place that waits: what it does, in which releases and why, and the cure of its row."""
+    verdict = sync.verdict
+    reason = f": {verdict.because}" if verdict.because else ""
+    return Judgement(
+        message=f"{what}{stops} {program.when(verdict)}{reason}",
+        cure=cure or program.cure(sync),
+        confidence=verdict.confidence,
+        evidence=program.evidence(sync.operand),
+    )

@@ -27,6 +27,10 @@ class Suppressions:
         self._used.update(covering)
         return bool(covering)
 
+    def reaching(self, first: int, last: int) -> list[Pragma]:
+        """The comments that cover findings whose statement stands in these rows, whatever rule they name."""
+        return [pragma for pragma in self._pragmas if self._reaches(pragma, first, last)]
+
     @staticmethod
     def _names(pragma: Pragma, code: str, slug: str) -> bool:
         return not pragma.names or any(name.upper() == code or name.lower() == slug for name in pragma.names)

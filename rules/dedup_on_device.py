@@ -19,13 +19,15 @@ False alarms
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Severity
-from nosync_lint.link.program import CallRef, Program
-from nosync_lint.link.wording import describe, releases, wording
-from nosync_lint.rule import Judgement, Rule
+from nosync_lint.link.program import Program
+from nosync_lint.link.syncs import Sync
+from nosync_lint.link.wording import describe, wording
+from nosync_lint.rule import Judgement, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -35,7 +37,7 @@ class DedupOnDevice(Rule):
     code = "NSL301"
     since = "0.1.0"
     severity = Severity.ERROR
-    sites = ("call",)
+    sites = ("dedup-on-device",)
 
     @staticmethod
     @cache
@@ -45,16 +47,13 @@ class DedupOnDevice(Rule):
         return m.Call()
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
-        assert isinstance(site, CallRef)
-        if site.model.rule != self.slug():
-            return
-        call = wording(site.site.call[1])
-        yield Judgement(
-            message=f"`{call}` of {describe(site.operand)} reads the number of distinct values back and waits for "
-            f"the stream {releases(site.verdict.releases, program.semantics.targets)}",
-            cure="take one representative per page or segment by slicing where positions are known; else sort and mask "
-            "the first of each run",
-            confidence=site.verdict.confidence,
-            evidence=program.evidence(site.operand),
-            sink=program.sink(site.function, site.site),
-        )
+        assert isinstance(site, Sync)
+        message = f"`{wording(site.expr[1])}` of {describe(site.operand)} reads the number of distinct values back"
+        judgement = waits(site, program, message, cure=_CURE)
+        yield replace(judgement, sink=program.sink(site.function, site.pos))
+
+
+_CURE = (
+    "take one representative per page or segment by slicing where positions are known; else sort and mask the first of "
+    "each run"
+)

@@ -56,5 +56,5 @@ class DedupWithKnownPosition(Rule):
             cure=f"pass `{dropped.parameter}` on, or take representatives here by slicing",
             confidence=Confidence.LIKELY,
             related=related,
-            sink=program.sink(dropped.leaks[0].function, dropped.leaks[0].sink),
+            sink=program.sink(dropped.leaks[0].function, dropped.leaks[0].sink.call[4]),
         )

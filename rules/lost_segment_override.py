@@ -61,5 +61,5 @@ class LostSegmentOverride(Rule):
             confidence=Confidence.LIKELY if lost.leak is not None else Confidence.CERTAIN,
             flow=tuple(flow),
             related=related,
-            sink=program.sink(lost.leak.function, lost.leak.sink) if lost.leak is not None else None,
+            sink=program.sink(lost.leak.function, lost.leak.sink.call[4]) if lost.leak is not None else None,
         )

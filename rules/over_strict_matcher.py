@@ -6,7 +6,8 @@ Why it matters
 
 Instead
     Give the matcher a stride list: `-1` for each dimension whose stride is passed on, `1` for the innermost
-    that the body walks without one.
+    that the body walks without one. A function of an extension that checks `is_contiguous()` and is handed parts
+    of a tensor takes the stride as an argument, and checks the innermost one only.
 
 Missed alarms
     Strides read in a loop (`t.stride(i)`), strides passed through containers or unknown code, and matchers in a
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Confidence, Hop, Severity
 from nosync_lint.link.kernels import MatchContract, StrideUse
+from nosync_lint.link.launches import StridedArgument
 from nosync_lint.rule import Judgement, Rule
 
 if TYPE_CHECKING:
@@ -34,24 +36,43 @@ class OverStrictMatcher(Rule):
     code = "NSL601"
     since = "0.1.0"
     severity = Severity.ERROR
-    sites = ("matcher",)
+    sites = ("matcher", "strided-argument")
     heated = False
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
-        assert isinstance(site, MatchContract)
-        used = [use for use in site.strides if site.demands(use.dimension) not in (None, "1")]
-        if not used:
-            return
-        dense = site.matcher.strides is None
-        dimensions = ", ".join(str(use.dimension) for use in used)
-        demanded = "to be contiguous" if dense else f"to have strides {{{', '.join(site.matcher.strides or ())}}}"
-        yield Judgement(
-            message=f"`{site.argument}` is required {demanded}, but the kernel computes addresses from its strides "
-            f"({dimensions}) and would take a strided view",
-            cure=_cure(site, used),
-            confidence=_confidence(site, used),
-            flow=(Hop(site.path, site.span.row, f"`{site.argument}` is required {demanded}"), *_steps(site, used)),
-        )
+        judgement = _refused(site) if isinstance(site, StridedArgument) else _unused(site)
+        if judgement is not None:
+            yield judgement
+
+
+def _refused(site: StridedArgument) -> Judgement:
+    """A check in C++ and a caller that hands over what it refuses, told at each of the two places."""
+    said = f"`{site.argument}` is {site.view}, which `{site.check}` refuses"
+    told = f"`{site.check}` refuses a strided view, and `{site.argument}` is handed {site.view}"
+    return Judgement(
+        message=f"{said if site.called else told}: the call fails, or a copy is made for it",
+        cure="pass the stride on and check the innermost dimension only, `t.stride(-1) == 1`",
+        confidence=Confidence.LIKELY,
+        flow=site.hops,
+    )
+
+
+def _unused(site: object) -> Judgement | None:
+    """A matcher that demands what the kernel does not need."""
+    assert isinstance(site, MatchContract)
+    used = [use for use in site.strides if site.demands(use.dimension) not in (None, "1")]
+    if not used:
+        return None
+    dense = site.matcher.strides is None
+    dimensions = ", ".join(str(use.dimension) for use in used)
+    demanded = "to be contiguous" if dense else f"to have strides {{{', '.join(site.matcher.strides or ())}}}"
+    return Judgement(
+        message=f"`{site.argument}` is required {demanded}, but the kernel computes addresses from its strides "
+        f"({dimensions}) and would take a strided view",
+        cure=_cure(site, used),
+        confidence=_confidence(site, used),
+        flow=(Hop(site.path, site.span.row, f"`{site.argument}` is required {demanded}"), *_steps(site, used)),
+    )
 
 
 def _confidence(site: MatchContract, used: list[StrideUse]) -> Confidence:

@@ -19,13 +19,16 @@ False alarms
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Hop, Severity
-from nosync_lint.link.program import Program, WriteSite
-from nosync_lint.link.wording import describe, receiver, releases, spelled, wording
-from nosync_lint.rule import Judgement, Rule
+from nosync_lint.link.program import Program
+from nosync_lint.link.syncs import Store, Sync
+from nosync_lint.link.values import HOST
+from nosync_lint.link.wording import describe, receiver, spelled, wording
+from nosync_lint.rule import Judgement, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -38,7 +41,7 @@ class ScalarIndexWrite(Rule):
     code = "NSL101"
     since = "0.1.0"
     severity = Severity.ERROR
-    sites = ("index-write",)
+    sites = ("scalar-index-write",)
 
     @staticmethod
     @cache
@@ -50,29 +53,24 @@ class ScalarIndexWrite(Rule):
         return m.Assign(targets=[m.ZeroOrMore(), target, m.ZeroOrMore()]) | m.AnnAssign(target=m.Subscript()) | call
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
-        assert isinstance(site, WriteSite)
-        verdict = site.verdict
-        if not verdict.synchronises:
-            return
-        target = wording(site.write.base)
-        stored = "a Python number" if site.value.kind != "tensor" else "a 0-dim CPU tensor"
-        when = releases(verdict.releases, program.semantics.targets)
-        yield Judgement(
-            message=f"storing {stored} into `{target}`, {describe(site.target)}, copies it from pageable memory and "
-            f"waits for the stream {when}: {verdict.because}",
-            cure=_cure(site),
-            confidence=verdict.confidence,
-            evidence=_evidence(site, program),
+        assert isinstance(site, Sync)
+        store = site.store
+        assert store is not None
+        stored = "a Python number" if store.value.kind != "tensor" else "a 0-dim CPU tensor"
+        what = (
+            f"storing {stored} into `{wording(site.spelled)}`, {describe(store.target)}, copies it from pageable memory"
         )
+        judgement = waits(site, program, what, cure=_cure(store))
+        yield replace(judgement, evidence=_evidence(store, program))
 
 
-def _evidence(site: WriteSite, program: Program) -> tuple[Hop, ...]:
+def _evidence(store: Store, program: Program) -> tuple[Hop, ...]:
     """Why the target is believed to live on the device: by itself, or by an index that does."""
-    told = (program.evidence(value) for value in (site.target, *(value for _, value in site.shape.parts)))
+    told = (program.evidence(value) for value in (store.target, *(value for _, value in store.shape.parts)))
     return next((hops for hops in told if hops), ())
 
 
-def _cure(site: WriteSite) -> str:
+def _cure(site: Store) -> str:
     """What to write: by the kinds of the index items; in words where an expression cannot be spelled out."""
     subscript = site.write.subscript
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
@@ -95,5 +93,7 @@ def _cure(site: WriteSite) -> str:
         part = receiver(parts[tensors[0]] or "")
         flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
         wide = "" if part.endswith(("int64)", ".long()")) else ".long()"
+        if site.shape.parts[tensors[0]][1].where in HOST:
+            wide += f".pin_memory().to({target}.device, non_blocking=True)"
         return f"{target}.index_fill_({tensors[0]}, {part}{flat}{wide}, {value})"
     return f"{target}[{index}] = {target}.new_full((), {value})"

@@ -345,7 +345,7 @@ def test_an_expression_of_thousands_of_parts_does_not_stop_the_function_around_i
     check: Check, root: Path, case: str
 ) -> None:
     (root / "deep.py").write_text(f"{TENSORS}    x = {DEEP[case]}\n{STORE}")
-    outcome = check()
+    outcome = check("--select", "NSL101")
     assert len(outcome.reported) == 2
     assert FOUND in outcome.reported
     assert "deep.py" in outcome.reported[0]
@@ -699,7 +699,7 @@ class Failing(Rule):
     code = "XYZ900"
     since = "0.1.0"
     severity = Severity.ERROR
-    sites = ("index-write",)
+    sites = ("scalar-index-write",)
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         ours = registry.find("NSL101")

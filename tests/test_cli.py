@@ -17,9 +17,7 @@ from nosync_lint.registry import rules
 
 FLAGGED = "import torch\n\ndef step(ids: torch.Tensor):  # nosync-lint: hot\n    return ids.unique()\n"
 CLEAN = "x = 1\n"
-COLD = (
-    "import torch\n\ndef step(): pass  # nosync-lint: hot\n\ndef build():\n    return torch.arange(3).cuda().unique()\n"
-)
+COLD = "import torch\n\ndef step(): pass  # nosync-lint: hot\n\ndef build():\n    return torch.arange(3, device='cuda').unique()\n"
 
 
 @pytest.fixture
@@ -191,7 +189,7 @@ def test_a_root_of_the_command_line_is_no_configured_name(project: Path, capsys:
 
 def test_the_target_decides(project: Path) -> None:
     (project / "hot.py").write_text(
-        "import torch\ndef step(ids: torch.LongTensor):  # nosync-lint: hot\n    torch.zeros(3).cuda()[ids] = -1\n"
+        "import torch\ndef step(ids: torch.LongTensor):  # nosync-lint: hot\n    torch.zeros(3, device='cuda')[ids] = -1\n"
     )
     assert check("--target-torch", "2.14", ".") == 1
     assert check("--target-torch", "2.15", ".") == 0

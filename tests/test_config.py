@@ -32,6 +32,7 @@ ignore = ["scalar-index-write"]
 exclude = ["gen/*"]
 hot = ["Loop.step"]
 cold = ["Loop.stop"]
+capture = ["Loop.record"]
 heat = "warm"
 min-confidence = "certain"
 target-torch = ">=2.13"
@@ -51,9 +52,9 @@ where = "rank=3"
     )
     assert settings == Settings(
         select=("NSL1",), ignore=("scalar-index-write",), exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
-        heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",), max_file_size=5,
-        cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 14),),
-        census=(Census("*.cuh", 3, "rank=3", 18),),
+        capture=("Loop.record",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",), max_file_size=5,
+        cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 15),),
+        census=(Census("*.cuh", 3, "rank=3", 19),),
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

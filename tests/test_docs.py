@@ -18,15 +18,24 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "demo/README.md",
+    "docs/explain.md",
+    "docs/accuracy.md",
     "docs/measurements.md",
+    "docs/oracle.md",
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")
 
 
-def run(*command: str) -> subprocess.CompletedProcess[str]:
+def run(*command: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False
+        [sys.executable, *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
     )
 
 
@@ -60,6 +69,18 @@ def test_the_demo_shows_every_kind_of_seed_defect_with_its_story_and_cure(demo: 
 def test_the_readme_shows_what_the_demo_prints(demo: str) -> None:
     (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     assert shown in demo
+
+
+def test_the_page_about_explanations_shows_what_is_printed(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "step.py").write_text(program, encoding="utf-8")
+    shown = re.findall(r"```sh\nnosync-lint (.*?)\n```\n\n```text\n(.*?)```", text, re.S)
+    assert len(shown) == 3
+    for arguments, output in shown:
+        folder = ROOT if "demo" in arguments else tmp_path
+        done = run("-m", "nosync_lint", *arguments.split(), "--no-cache", folder=folder)
+        assert done.stdout == output, f"docs/explain.md shows other output for `nosync-lint {arguments}`"
 
 
 def test_the_readme_begins_with_two_commands() -> None:

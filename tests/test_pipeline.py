@@ -79,7 +79,7 @@ class Pool:
 
 
 def test_an_augmented_attribute_is_read_once(lint: Lint) -> None:
-    text = "import torch\ndef free_all(o):\n    o.get(torch.unique(torch.zeros(3).cuda())).n += 1\n"
+    text = "import torch\ndef free_all(o):\n    o.get(torch.unique(torch.zeros(3, device='cuda'))).n += 1\n"
     assert [finding.code for finding in lint({"a.py": text}).findings] == ["NSL301"]
 
 
@@ -112,7 +112,7 @@ def test_only_given_paths_are_reported_and_the_whole_project_is_linked(lint: Lin
     files = {
         "core/table.py": "def store(table, rows):\n    table[rows] = 0\n",
         "app.py": "import torch\nfrom core.table import store\ndef step():  # nosync-lint: hot\n"
-        "    store(torch.zeros(3).cuda(), torch.arange(3).cuda())\n",
+        "    store(torch.zeros(3, device='cuda'), torch.arange(3, device='cuda'))\n",
     }
     assert the(lint(files, paths=("core",))).filename == "core/table.py"
     report = lint(files, paths=("app.py",))

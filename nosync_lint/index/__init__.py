@@ -85,7 +85,7 @@ def _parse_all(
     method = "fork" if sys.platform == "linux" else "spawn"
     chunks = _chunks(missing, files, total // (jobs * 16) + 1)
     context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_die_with_parent) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=die_with_parent) as pool:
         for chunk, payloads in zip(
             chunks, pool.map(_work, [[task[2:] for task in chunk] for chunk in chunks]), strict=True
         ):
@@ -107,7 +107,7 @@ def _chunks(
     return chunks
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """A worker ends when the run is killed, and leaves interrupts to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

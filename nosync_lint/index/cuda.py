@@ -9,15 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nosync_lint.index.cuda_body import Body, declared_name, parameters_of, parser, text_of, type_text
+from nosync_lint.index.cuda_body import Body
 from nosync_lint.index.cuda_macros import CallableMacro, blank_macros, callable_macros
 from nosync_lint.index.cuda_matchers import find_matchers
+from nosync_lint.index.cuda_nodes import (
+    declared_name,
+    parameters_of,
+    parser,
+    preprocessor_guards,
+    text_of,
+    type_text,
+)
 from nosync_lint.index.cuda_records import (
     CudaConstant,
     CudaField,
     CudaFunction,
+    CudaGuard,
     CudaIndex,
     CudaStruct,
+    Expr,
     Matcher,
 )
 from nosync_lint.index.pragmas import has_pragmas, read_pragma
@@ -43,7 +53,8 @@ def index_cuda(text: str) -> CudaIndex:
     reader.read(tree.root_node)
     return CudaIndex(
         tuple(reader.includes), tuple(reader.functions), tuple(reader.structs), tuple(reader.constants),
-        tuple(reader.aliases), _pragmas(text), tuple(sorted(reader.untrusted)),
+        tuple(reader.aliases), _pragmas(text), tuple(sorted(reader.untrusted)), tuple(reader.guards),
+        tuple(reader.calls),
     )  # fmt: skip
 
 
@@ -71,6 +82,8 @@ class _Reader:
         self.constants: list[CudaConstant] = []
         self.aliases: list[tuple[str, str]] = []
         self.untrusted: set[int] = set()
+        self.guards: list[CudaGuard] = []
+        self.calls: list[Expr] = []
         self._lines = None if data.isascii() else data.split(b"\n")
 
     def read(self, root: Node) -> None:
@@ -102,7 +115,12 @@ class _Reader:
                 holder = node.child_by_field_name("type")
                 if holder is not None and holder.type in _CLASSES:
                     pending += self._class(holder, template, declared_name(node.child_by_field_name("declarator"))[0])
+            elif kind == "expression_statement":
+                steps = Body(self.untrusted, self._macros).steps(node)
+                self.calls += [step[1] for step in steps if step[1][0] == "call"]
             elif kind in _CONTAINERS:
+                if kind.startswith("preproc_if") or kind == "preproc_elif":
+                    self.guards += preprocessor_guards(node)
                 if kind == "template_declaration":
                     template = (*template, *_template_names(node.child_by_field_name("parameters")))
                 pending += [(child, owner, template) for child in reversed(node.named_children)]
@@ -142,21 +160,21 @@ class _Reader:
         if "::" in name and not owner:
             owner, name = name.rsplit("::", 1)
             owner = owner.split("<")[0].rsplit("::", 1)[-1]
-        lowering = Body(self.untrusted, self._macros)
+        lowering = Body(self.untrusted, self._macros, self.guards)
         steps = lowering.steps(body)
         lambdas = tuple(lowering.lambdas)
         matchers: tuple[Matcher, ...] = find_matchers(steps, self._span)
         for inner in lambdas:
             matchers += find_matchers(inner.steps, self._span)
-        kernel = any(child.type == "__global__" for child in node.children)
+        words = {child.type for child in node.children}
         parameters = parameters_of(declarator.child_by_field_name("parameters"))
         returns = type_text(node.child_by_field_name("type"), node.child_by_field_name("declarator"))
         span, at = self._place(node), self._place(holder if holder is not None else node)
-        self.functions.append(
-            CudaFunction(
-                name.split("<")[0], owner, template, returns, parameters, kernel, span, at, steps, lambdas, matchers
-            )
-        )
+        function = CudaFunction(
+            name.split("<")[0], owner, template, returns, parameters, "__global__" in words, span, at, steps, lambdas,
+            matchers, "__device__" in words,
+        )  # fmt: skip
+        self.functions.append(function)
 
     def _place(self, node: Node) -> Span:
         (row, column), (end_row, end_column) = node.start_point, node.end_point

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING
 
 from nosync_lint.index.cuda_macros import CallableMacro
-from nosync_lint.index.cuda_records import OPAQUE, CudaLambda, CudaParameter, Expr, Step
-from nosync_lint.index.records import pack
+from nosync_lint.index.cuda_nodes import (
+    DEEPEST,
+    declared_name,
+    leaves,
+    only_fails,
+    parameters_of,
+    parser,
+    place_of,
+    preprocessor_guards,
+    text_of,
+    type_text,
+)
+from nosync_lint.index.cuda_records import OPAQUE, CudaGuard, CudaLambda, CudaParameter, Expr, Step
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
-DEEPEST = 100  # levels of one expression; what lies deeper is not trusted
 LONGEST = 512  # items of one initializer list that are kept
+LONGEST_TEXT = 200  # characters of one string that are kept
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast", "std::bit_cast"})
 _CHECKS = re.compile(r"check|assert|enforce|require", re.IGNORECASE)
-_STOPS = frozenset({"throw_statement"})
-_PANICS = ("panic", "Panic", "throw", "abort", "Fail", "fail", "Unreachable", "unreachable")
 _WHOLE = frozenset({"declaration", "expression_statement", "return_statement"})  # trusted as a whole or not at all
 _SKIPPED = frozenset({
     "comment", "string_literal", "type_definition", "using_declaration", "alias_declaration",
@@ -34,63 +42,6 @@ _SKIPPED = frozenset({
 })  # fmt: skip
 
 
-@cache
-def parser() -> Parser:
-    """The parser of the CUDA grammar, made when the first C++ file is met."""
-    import tree_sitter
-    import tree_sitter_cuda
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
-
-
-def text_of(node: Node) -> str:
-    """The source text of a node, blanks and comments as written."""
-    return (node.text or b"").decode("utf-8", "replace")
-
-
-def type_text(node: Node | None, declarator: Node | None = None) -> str:
-    """A type in one spelling: the bare name, a `*` for each pointer level, then a `[]` for each array dimension."""
-    base = "" if node is None else "".join(text_of(node).split())
-    stars, arrays = 0, 0
-    while declarator is not None:
-        stars += declarator.type in ("pointer_declarator", "abstract_pointer_declarator")
-        arrays += declarator.type == "array_declarator"
-        declarator = declarator.child_by_field_name("declarator")
-    return base + "*" * stars + "[]" * arrays
-
-
-def declared_name(declarator: Node | None) -> tuple[str, Node | None]:
-    """The name that a declarator declares and the declarator node that holds it."""
-    for _ in range(DEEPEST):
-        if declarator is None:
-            return "", None
-        if declarator.type in (
-            "identifier", "field_identifier", "qualified_identifier", "template_function",
-            "structured_binding_declarator", "operator_name", "destructor_name", "type_identifier",
-        ):  # fmt: skip
-            return text_of(declarator), declarator
-        inner = declarator.child_by_field_name("declarator")
-        if inner is None:
-            inner = next((child for child in declarator.named_children if child.type != "type_qualifier"), None)
-        declarator = inner
-    return "", None
-
-
-def parameters_of(node: Node | None) -> tuple[CudaParameter, ...]:
-    """The parameters of a parameter list."""
-    found = []
-    for child in node.named_children if node is not None else ():
-        if not child.type.endswith("parameter_declaration"):
-            continue
-        declarator = child.child_by_field_name("declarator")
-        name, _ = declared_name(declarator)
-        variadic = child.type.startswith("variadic") or (declarator is not None and "..." in text_of(declarator))
-        found.append(
-            CudaParameter(name.lstrip(".").strip(), type_text(child.child_by_field_name("type"), declarator), variadic)
-        )
-    return tuple(found)
-
-
 class Body:
     """One lowering: steps are appended in text order; lambdas are numbered as they are met.
 
@@ -98,7 +49,10 @@ class Body:
     checks something: what is checked stands in the arguments.
     """
 
-    def __init__(self, untrusted: set[int], macros: Mapping[str, CallableMacro]) -> None:
+    def __init__(
+        self, untrusted: set[int], macros: Mapping[str, CallableMacro], guards: list[CudaGuard] | None = None
+    ) -> None:
+        self.guards = guards if guards is not None else []
         self.lambdas: list[CudaLambda] = []
         self.untrusted = untrusted
         self._macros = macros
@@ -121,7 +75,9 @@ class Body:
             elif kind in ("if_statement", "while_statement", "do_statement", "switch_statement"):
                 condition, branch = node.child_by_field_name("condition"), node.child_by_field_name("consequence")
                 if condition is not None:
-                    self._test(condition, branch, steps)
+                    test = self._test(condition, branch, steps)
+                    if kind == "if_statement":
+                        self._branches(node, branch, test)
                 pending += [child for child in reversed(node.named_children) if child != condition]
             elif kind == "for_range_loop":
                 self._range_loop(node, steps)
@@ -131,6 +87,10 @@ class Body:
                 self._for_head(node, steps, pending)
             elif kind == "return_statement":
                 steps += [("return", self.lower(child), child.start_point[0] + 1) for child in node.named_children[:1]]
+            elif kind in ("preproc_if", "preproc_ifdef", "preproc_elif"):
+                self.guards += preprocessor_guards(node)
+                condition = node.child_by_field_name("condition") or node.child_by_field_name("name")
+                pending += [child for child in reversed(node.named_children) if child != condition]
             elif kind not in _SKIPPED:
                 if kind.endswith("_expression") or kind in ("identifier", "comma_expression"):
                     steps.append(("do", self.lower(node), node.start_point[0] + 1))
@@ -138,8 +98,9 @@ class Body:
                     pending += reversed(node.named_children)
         return tuple(steps)
 
-    def _test(self, condition: Node, branch: Node | None, steps: list[Step]) -> None:
-        fails = branch is not None and _only_fails(branch)
+    def _test(self, condition: Node, branch: Node | None, steps: list[Step]) -> Expr:
+        fails = branch is not None and only_fails(branch)
+        tested = OPAQUE
         for child in condition.named_children:
             if child.type == "init_statement":
                 steps += self.steps(child)
@@ -148,7 +109,16 @@ class Body:
             elif child.has_error and _broken(child):
                 self.untrusted.add(child.start_point[0] + 1)
             else:
-                steps.append(("test", self.lower(child), child.start_point[0] + 1, fails))
+                tested = self.lower(child)
+                steps.append(("test", tested, child.start_point[0] + 1, fails))
+        return tested
+
+    def _branches(self, node: Node, branch: Node | None, test: Expr) -> None:
+        """Keeps the branches of a condition as guards."""
+        other = node.child_by_field_name("alternative")
+        for form, held in (("if", branch), ("else", other)):
+            if held is not None:
+                self.guards.append(CudaGuard(form, test, place_of(held), leaves(held)))
 
     def _range_loop(self, node: Node, steps: list[Step]) -> None:
         name, holder = declared_name(node.child_by_field_name("declarator"))
@@ -174,6 +144,8 @@ class Body:
     def _declaration(self, node: Node, steps: list[Step]) -> None:
         base = node.child_by_field_name("type")
         row = node.start_point[0] + 1
+        if any(child.type == "storage_class_specifier" and text_of(child) == "static" for child in node.children):
+            self.guards.append(CudaGuard("static", OPAQUE, place_of(node), False))
         for declarator in node.children_by_field_name("declarator"):
             value: Expr = OPAQUE
             inner: Node | None = declarator
@@ -246,6 +218,12 @@ class Body:
     def _literal(self, node: Node) -> Expr:
         return ("lit", text_of(node))
 
+    def _text(self, node: Node) -> Expr:
+        parts = node.named_children if node.type == "concatenated_string" else [node]
+        held = [child for part in parts for child in part.named_children if child.type == "string_content"]
+        value = "".join(text_of(child) for child in held)
+        return ("text", value) if len(value) <= LONGEST_TEXT else OPAQUE
+
     def _member(self, node: Node) -> Expr:
         base, field = self._field(node, "argument"), node.child_by_field_name("field")
         targs: tuple[str, ...] = ()
@@ -293,8 +271,7 @@ class Body:
     def _call_of(self, callee: Expr, arguments: Node, node: Node) -> Expr:
         values = tuple(self.lower(child) for child in arguments.named_children if child.type != "comment")
         launch = any(child.type == "kernel_call_syntax" for child in node.children)
-        (row, column), (end_row, end_column) = node.start_point, node.end_point
-        return ("call", callee, values, row + 1, launch, pack(row + 1, column, end_row + 1, end_column))
+        return ("call", callee, values, node.start_point[0] + 1, launch, place_of(node))
 
     def _named_cast(self, callee: Node, arguments: Node, node: Node) -> Expr:
         while callee.type == "qualified_identifier":
@@ -411,21 +388,6 @@ def _descriptor_text(node: Node | None) -> str:
     return type_text(node.child_by_field_name("type"), node.child_by_field_name("declarator"))
 
 
-def _only_fails(branch: Node) -> bool:
-    """Whether a branch does nothing but throw or panic."""
-    statement = branch
-    while statement.type == "compound_statement":
-        inner = [child for child in statement.named_children if child.type not in ("comment", "attributed_statement")]
-        if not inner:
-            return False
-        statement = inner[-1]
-    if statement.type in _STOPS:
-        return True
-    return statement.type == "expression_statement" and any(
-        word in text_of(statement).split("(")[0] for word in _PANICS
-    )
-
-
 _HANDLERS: dict[str, Callable[[Body, Node], Expr]] = {
     "identifier": Body._name,
     "field_identifier": Body._name,
@@ -439,6 +401,8 @@ _HANDLERS: dict[str, Callable[[Body, Node], Expr]] = {
     "false": Body._literal,
     "null": Body._literal,
     "char_literal": Body._literal,
+    "string_literal": Body._text,
+    "concatenated_string": Body._text,
     "field_expression": Body._member,
     "subscript_expression": Body._subscript,
     "call_expression": Body._call,

@@ -4,6 +4,7 @@ Expressions are nested tuples whose first item names the form; `row` is 1-based:
 
     ("name", text, targs)                 a possibly qualified name, its template arguments apart
     ("lit", text)                         ("field", base, name, targs)     `a.b`, `a->b`
+    ("text", value)                       a string, where it is short
     ("index", base, indices, row)         ("call", callee, args, row, launch, pos)
     ("cast", type, value, row)            ("bin", op, left, right, row)
     ("unary", op, value, row)             ("cond", test, yes, no)
@@ -79,8 +80,21 @@ class CudaLambda(NamedTuple):
     steps: tuple[Step, ...]
 
 
+class CudaGuard(NamedTuple):
+    """A run of code that is not always met. `form`: "if" or "else" (of `test`), "define" or "undefined" (`test` is the
+    condition of the preprocessor as ("text", ..)), or "static" (an initial value that is computed once). `leaves`: it
+    never falls out of its end. `pos` is its packed place."""
+
+    form: str
+    test: Expr
+    pos: int
+    leaves: bool
+
+
 class CudaFunction(NamedTuple):
-    """A function with a body: a host function, a kernel or a device function. `at` is the place of its name."""
+    """A function with a body: a host function, a kernel or (`device`) a device function. `at` is the place of its
+    name. A macro before a body, as `PYBIND11_MODULE(name, m) {..}`, is a function too: the words in its brackets stand
+    as types."""
 
     name: str
     owner: str
@@ -93,6 +107,7 @@ class CudaFunction(NamedTuple):
     steps: tuple[Step, ...]
     lambdas: tuple[CudaLambda, ...]
     matchers: tuple[Matcher, ...]
+    device: bool = False
 
     @property
     def tensors(self) -> tuple[CudaParameter, ...]:
@@ -124,7 +139,8 @@ class CudaConstant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CudaIndex:
-    """One C++ or CUDA file. `untrusted` holds the rows of regions that did not parse and were left out."""
+    """One C++ or CUDA file. `calls` stand outside functions; `untrusted` holds the rows of regions that did not parse
+    and were left out."""
 
     includes: tuple[str, ...] = ()
     functions: tuple[CudaFunction, ...] = ()
@@ -133,3 +149,5 @@ class CudaIndex:
     aliases: tuple[tuple[str, str], ...] = ()
     pragmas: tuple[Pragma, ...] = ()
     untrusted: tuple[int, ...] = ()
+    guards: tuple[CudaGuard, ...] = ()
+    calls: tuple[Expr, ...] = ()

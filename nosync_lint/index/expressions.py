@@ -56,7 +56,7 @@ class Scope:
         self.seq = 0
         self.statement = 0
         self.block = 0
-        self.blocks: list[list[Any]] = [[-1, "body", None, False, 0]]
+        self.blocks: list[list[Any]] = [[-1, "body", None, "", 0]]
         self.definitions: dict[str, list[Definition]] = {}
         self.attributes: list[AttributeWrite] = []
         self.writes: list[IndexWrite] = []
@@ -86,6 +86,7 @@ class ExpressionLowering:
         self.star_imports: list[tuple[str, int]] = []
         self.depth = 0
         self.renames = 0
+        self._last_blocks: dict[int, int] = {}  # of `and` and `or` whose last part is evaluated in a block of its own
         self.scope = self._open("<module>", "", "module", -1)
         self._expressions: dict[type[ast.AST], Callable[[Any], Expr]] = {
             ast.Name: self._name, ast.Attribute: self._attribute, ast.Call: self._call, ast.Constant: self._constant,
@@ -188,22 +189,48 @@ class ExpressionLowering:
         return ("dict", keys, self._items(node.values))
 
     def _binary(self, node: ast.BinOp) -> Expr:
-        return ("bin", OPERATORS[type(node.op)], self.lower(node.left), self.lower(node.right))
+        operation = ("bin", OPERATORS[type(node.op)], self.lower(node.left), self.lower(node.right))
+        if self._reads_a_number(operation):
+            self._site("operate", operation, node)
+        return operation
+
+    @staticmethod
+    def _reads_a_number(operation: Expr) -> bool:
+        """Whether an operator turns a tensor into a Python number or text: `[x] * t`, `"%f" % t`."""
+        _, op, left, right = operation
+        if op == "*":
+            return "list" in (left[0], right[0])
+        return op == "%" and left[0] == "const" and isinstance(left[1], str)
 
     def _unary(self, node: ast.UnaryOp) -> Expr:
         value = self.lower(node.operand)
         op = OPERATORS[type(node.op)]
         if op == "not":
-            self._site("test", value, node.operand)
+            self._tested(value, node.operand)
         elif op == "-" and value[0] == "const" and type(value[1]) in (int, float, complex):
             return ("const", -value[1])
         return ("unary", op, value)
 
     def _boolean(self, node: ast.BoolOp) -> Expr:
-        values = self._items(node.values)
-        for value, part in zip(values[:-1], node.values, strict=False):
-            self._site("test", value, part)
-        return ("bool", OPERATORS[type(node.op)], values)
+        op, scope = OPERATORS[type(node.op)], self.scope
+        outer, values = scope.block, list[Expr]()
+        for part in node.values:
+            value = self.lower(part)
+            values.append(value)
+            if part is not node.values[-1]:
+                self._tested(value, part)
+                if _tells(value):
+                    scope.block = self._under("if" if op == "and" else "else", value)
+        if scope.block != outer:
+            self._last_blocks[id(node)] = scope.block
+            scope.block = outer
+        return ("bool", op, tuple(values))
+
+    def _under(self, form: str, test: Expr) -> int:
+        """A block for parts of an expression that are evaluated only where a test came out so."""
+        scope = self.scope
+        scope.blocks.append([scope.block, form, test, "", scope.seq])
+        return len(scope.blocks) - 1
 
     def _compare(self, node: ast.Compare) -> Expr:
         ops = tuple(OPERATORS[type(op)] for op in node.ops)
@@ -213,8 +240,17 @@ class ExpressionLowering:
         return compare
 
     def _conditional(self, node: ast.IfExp) -> Expr:
-        test = self._test(node.test)
-        return ("ifexp", test, self.lower(node.body), self.lower(node.orelse))
+        test, scope = self._test(node.test), self.scope
+        if not _tells(test):
+            return ("ifexp", test, self.lower(node.body), self.lower(node.orelse))
+        outer = scope.block
+        scope.block = self._under("if", test)
+        body = self.lower(node.body)
+        scope.block = outer
+        scope.block = self._under("else", test)
+        other = self.lower(node.orelse)
+        scope.block = outer
+        return ("ifexp", test, body, other)
 
     def _comprehension(self, node: Any) -> Expr:
         scope = self.scope
@@ -284,9 +320,20 @@ class ExpressionLowering:
 
     def _test(self, node: ast.expr) -> Expr:
         test = self.lower(node)
-        if test[0] not in ("const", "bool"):
-            self._site("test", test, node)
+        self._tested(test, node)
         return test
+
+    def _tested(self, test: Expr, node: ast.expr) -> None:
+        """A truth test of an expression: of `a and b`, whose first parts are recorded where it is lowered, the last."""
+        scope = self.scope
+        outer = scope.block
+        while isinstance(node, ast.BoolOp) and test[0] == "bool":
+            scope.block = self._last_blocks.get(id(node), scope.block)
+            test, node = test[2][-1], node.values[-1]
+        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        if test[0] != "const" and not negated and not (test[0] == "cmp" and test[1][0] in ("is", "is not")):
+            self._site("test", test, node)
+        scope.block = outer
 
     def _site(self, form: str, value: Expr, node: ast.AST) -> None:
         scope = self.scope
@@ -370,3 +417,17 @@ def _unquoted(node: ast.expr) -> ast.expr:
         except (SyntaxError, ValueError):
             return node
     return node
+
+
+def _tells(test: Expr) -> bool:
+    """Whether a test tells the type or place of a value, so that it matters where its outcome holds."""
+    form = test[0]
+    if form == "call":
+        return bool(test[1][-1] in ("isinstance", "is_tensor"))
+    if form == "unary":
+        return _tells(test[2])
+    if form == "bool":
+        return any(_tells(part) for part in test[2])
+    if form == "attr":
+        return bool(test[2] in ("is_cuda", "is_cpu"))
+    return bool(form == "cmp" and test[2][0] == "attr" and test[2][2] == "type")

@@ -34,7 +34,7 @@ class Lowering(ExpressionLowering):
     def _enter(self, form: str, test: Expr | None, body: list[ast.stmt]) -> int:
         scope = self.scope
         outer = scope.block
-        scope.blocks.append([outer, form, test, False, 0])
+        scope.blocks.append([outer, form, test, "", 0])
         scope.block = number = len(scope.blocks) - 1
         self._body(body)
         scope.blocks[number][3] = _ends(body)
@@ -62,6 +62,9 @@ class Lowering(ExpressionLowering):
         value, op, target = self.lower(node.value), OPERATORS[type(node.op)], node.target
         old = self.lower(target)
         if isinstance(target, ast.Subscript):
+            sites = self.scope.sites
+            if sites and sites[-1].pos == place(target):
+                sites.pop()  # the read is part of the write
             self._write(target, old[1], old[2], value, op)
         elif isinstance(target, ast.Attribute):
             scope = self.scope
@@ -101,7 +104,7 @@ class Lowering(ExpressionLowering):
     def _otherwise(self, test: Expr) -> int:
         """Open the block of everything that runs when a test failed."""
         scope = self.scope
-        scope.blocks.append([scope.block, "else", test, False, 0])
+        scope.blocks.append([scope.block, "else", test, "", 0])
         scope.block = len(scope.blocks) - 1
         scope.seq += 1
         return scope.block
@@ -109,9 +112,9 @@ class Lowering(ExpressionLowering):
     def _close_chain(self, outer: int, branches: list[int], others: list[int], last: int | None) -> None:
         """Close the nested blocks of an `elif` or `case` chain: one ends where its branch and the rest of it do."""
         blocks = self.scope.blocks
-        ends = last is not None and blocks[last][3]
+        ends = blocks[last][3] if last is not None else ""
         for branch, other in zip(reversed(branches[len(branches) - len(others) :]), reversed(others), strict=True):
-            ends = ends and blocks[branch][3]
+            ends = _both(ends, blocks[branch][3])
             blocks[other][3], blocks[other][4] = ends, self.scope.seq
         self.scope.block = outer
 
@@ -119,7 +122,7 @@ class Lowering(ExpressionLowering):
         scope = self.scope
         scope.statement = place(node.iter)
         iterable = self.lower(node.iter)
-        scope.blocks.append([scope.block, "loop", None, False, 0])
+        scope.blocks.append([scope.block, "loop", None, "", 0])
         outer, scope.block = scope.block, len(scope.blocks) - 1
         self._bind(node.target, ("elem", iterable))
         number = scope.block
@@ -174,13 +177,18 @@ class Lowering(ExpressionLowering):
         self.scope.block = outer
 
     def _raise(self, node: ast.Raise) -> None:
+        scope = self.scope
+        outer = scope.block
+        scope.blocks.append([outer, "raise", None, "", scope.seq])  # runs when something failed
+        scope.block = len(scope.blocks) - 1
         self.lower(node.exc)
         self.lower(node.cause)
+        scope.block = outer
 
     def _assert(self, node: ast.Assert) -> None:
         test = self._test(node.test)
         scope = self.scope
-        scope.blocks.append([scope.block, "else", test, True, scope.seq])  # what follows knows the test held
+        scope.blocks.append([scope.block, "else", test, "raise", scope.seq])  # what follows knows the test held
         if node.msg is not None:
             outer, scope.block = scope.block, len(scope.blocks) - 1
             self.lower(node.msg)
@@ -269,16 +277,25 @@ class Lowering(ExpressionLowering):
         self.classes[number] = record._replace(methods=methods)
 
 
-def _ends(body: list[ast.stmt]) -> bool:
-    """Whether control never falls out of the end of these statements."""
+def _ends(body: list[ast.stmt]) -> str:
+    """How control leaves these statements instead of falling out of their end: "raise", "leave", or "" where it may."""
     last = body[-1]
-    if isinstance(last, ast.Return | ast.Raise | ast.Continue | ast.Break):
-        return True
+    if isinstance(last, ast.Raise):
+        return "raise"
+    if isinstance(last, ast.Return | ast.Continue | ast.Break):
+        return "leave"
     if isinstance(last, ast.If) and last.orelse:
-        return _ends(last.body) and _ends(last.orelse)
+        return _both(_ends(last.body), _ends(last.orelse))
     if isinstance(last, ast.With | ast.AsyncWith):
         return _ends(last.body)
-    return False
+    return ""
+
+
+def _both(one: str, other: str) -> str:
+    """How control leaves two branches."""
+    if not one or not other:
+        return ""
+    return one if one == other else "leave"
 
 
 def _is_stub(body: list[ast.stmt]) -> bool:

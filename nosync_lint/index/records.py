@@ -60,12 +60,12 @@ class Parameter(NamedTuple):
 
 class Block(NamedTuple):
     """A run of statements entered together. `test` is the condition of an "if" or "while" block, `ends` says
-    that control never falls out of its end (return, raise, continue, break)."""
+    how control leaves it where it never falls out of its end: "raise", or "leave" (return, continue, break)."""
 
     parent: int
-    form: str  # body, if, else, loop, with, try, except, finally
+    form: str  # body, if, else, loop, with, try, except, finally, raise
     test: Expr | None
-    ends: bool
+    ends: str
     last: int  # sequence number after its last statement
 
 
@@ -116,7 +116,8 @@ class CallSite(NamedTuple):
 class Site(NamedTuple):
     """Another place where a synchronisation could happen.
 
-    `form`: "read" (an index read), "test" (a truth test), "format" (an f-string), "compare" (`in`, chains).
+    `form`: "read" (an index read), "test" (a truth test), "format" (an f-string), "compare" (`in`, chains), "operate"
+    (an operator that reads a number: `[x] * n`, `"%d" % n`).
     """
 
     form: str

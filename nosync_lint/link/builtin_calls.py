@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, element, vote
+from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, element, field, vote
 
 _CONTAINERS = frozenset({"list", "tuple", "set", "iter", "dict"})
 
@@ -32,6 +32,8 @@ def builtin_call(name: str, arguments: Arguments, operations: Operations) -> Val
         return Value("dict", items=first.items if first.kind == "dict" else None)
     if form == "enumerate":
         return Value("iter", items=Value("tuple", items=(Value("int"), element(first))))
+    if form == "zip" and len(args) == 1:  # zip(*rows): the rows became columns
+        return Value("iter", items=Value("tuple", items=element(first)))
     if form == "zip":
         return Value("iter", items=Value("tuple", items=tuple(element(arg) for arg in args)))
     if form == "same":
@@ -50,7 +52,10 @@ def container_call(base: Value, name: str, arguments: Arguments) -> Value | None
         return BOTTOM
     if kind == "dict":
         if name in ("get", "pop", "setdefault"):
-            return vote([held, *(v for v in arguments()[1:] if v.kind not in ("unknown",))])
+            key, *default = arguments() or [UNKNOWN]
+            if base.ref is not None and key.kind == "str" and isinstance(key.ref, str):
+                held = field(base, key.ref)
+            return vote([held, *(v for v in default if v.kind != "unknown")])
         if name == "values":
             return Value("iter", items=held)
         if name == "items":

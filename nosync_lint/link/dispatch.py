@@ -35,6 +35,11 @@ class Dispatch:
         """The methods that calling an instance itself may run."""
         return self.callees(called, "__call__") or self.callees(called, "forward")
 
+    def with_externs(self, called: Value) -> Value:
+        """An instance under the names of the external classes that it is one of, as well as its own."""
+        externs = {name for ref in called.ref if isinstance(ref, int) for name in self.project.classes[ref].externs}
+        return called._replace(ref=(*called.ref, *sorted(externs)))
+
     def receivers(self, base: Value, name: str) -> list[Target]:
         """`callees` with the class that each method would run on, where it is exactly known."""
         found = []

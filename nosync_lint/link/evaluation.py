@@ -5,52 +5,38 @@ What lies beyond the function is read from summaries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from nosync_lint.index.records import Definition, Expr
-from nosync_lint.link.annotations import Annotations
+from nosync_lint.index.records import Expr
+from nosync_lint.link.batches import Batches, tensor_of, unpacked
 from nosync_lint.link.builtin_calls import builtin_call, container_call
-from nosync_lint.link.dispatch import Dispatch
-from nosync_lint.link.flow import enclosing, holding, narrows, reaching, tested_place
+from nosync_lint.link.cxx_models import loaded, loaders
+from nosync_lint.link.flow import enclosing
 from nosync_lint.link.indexing import IndexShape, index_part
+from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.project import Function, Module, Project
+from nosync_lint.link.project import Function, Project
 from nosync_lint.link.solver import Solver
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Origin, Value, element, vote
+from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, element, field, nesting, vote
 
+MAX_NESTING = 4
+"""Containers in containers are followed so deep: recursion would nest them without end."""
+MAX_FIELDS = 24
+"""A dictionary literal with more entries than this is a mapping of one kind of value."""
 MAX_OVERRIDES = 16
 """What a method gives back is joined over at most this many overrides."""
 _RESULT_FIELDS = {"values": 0, "indices": 1}  # of what `sort`, `topk` and `max` give
-MAX_DEPTH = 24
-"""A chain of local definitions longer than this goes on as a summary of its own."""
 
 
-class At:
-    """A place in a function: its record, and the sequence number and block of a statement."""
-
-    __slots__ = ("block", "function", "seq")
-
-    def __init__(self, function: Function, seq: int, block: int) -> None:
-        self.function, self.seq, self.block = function, seq, block
-
-
-class Evaluation:
-    """What an expression is at a place. `solver` holds the summaries, which a subclass computes."""
+class Evaluation(Names):
+    """What an expression is at a place. A subclass computes the summaries."""
 
     def __init__(
         self, project: Project, operations: Operations, solver: Solver, elsewhere: Callable[[Function, int], bool]
     ) -> None:
-        self._elsewhere = elsewhere
-        self.project, self.operations, self.solver = project, operations, solver
-        self.annotations = Annotations(project, operations)
-        self.dispatch = Dispatch(project)
-        self.deferred: dict[tuple[int, int], tuple[Definition, Function]] = {}
-        self._memo: dict[tuple[int, int], Value] = {}
-        self._draft: dict[tuple[int, int], Value] = {}
-        self._depth = 0
-        self._narrowing: dict[int, bool] = {}
-        self._reaching: dict[tuple[int, str, int, int], tuple[list[Definition], bool]] = {}
+        super().__init__(project, operations, solver, elsewhere)
+        self.batches = Batches(operations)
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
         }
@@ -76,135 +62,6 @@ class Evaluation:
             value = self.narrowed(expr, value, at)
         return value
 
-    def _lookup(self, name: str, at: At) -> Value:
-        function = at.function
-        record = function.record
-        if name in record.definitions and name not in record.globals:
-            key = (function.number, name, at.seq, at.block)
-            known = self._reaching.get(key)
-            if known is None:
-                self._reaching[key] = known = self._here(function, *reaching(record, name, at.seq, at.block))
-            found, entry = known
-            voters = [
-                self._define_cached(one, function)
-                if one.seq < at.seq or (one.seq == at.seq and "~" in name)
-                else self._deferred_definition(one, function)
-                for one in found
-            ]
-            if entry:
-                index = function.parameter(name)
-                if index is not None:
-                    voters.append(self.solver.read(("param", function.number, index)))
-                elif not found and record.form in ("class", "module"):
-                    return self._outer(name, function)
-            value = vote(voters) if voters else UNKNOWN
-            return self.by_name(value, name) if value.kind in ("tensor", "unknown") else value
-        index = function.parameter(name)
-        if index is not None:
-            return self.solver.read(("param", function.number, index))
-        return self._outer(name, function)
-
-    def _here(self, function: Function, found: list[Definition], entry: bool) -> tuple[list[Definition], bool]:
-        """Definitions without those of branches for other platforms, unless there are no others."""
-        here = [one for one in found if not self._elsewhere(function, one.block)]
-        return (here, entry) if here or entry else (found, entry)
-
-    def _outer(self, name: str, function: Function) -> Value:
-        parent = function.parent
-        while parent is not None:
-            record = parent.record
-            if record.form not in ("class", "module"):
-                if name in record.definitions:
-                    values = [self._define_cached(found, parent) for found in record.definitions[name]]
-                    index = parent.parameter(name)
-                    if index is not None:
-                        values.append(self.solver.read(("param", parent.number, index)))
-                    return vote(values)
-                index = parent.parameter(name)
-                if index is not None:
-                    return self.solver.read(("param", parent.number, index))
-            parent = parent.parent
-        return self._symbol(function.module, name)
-
-    def _symbol(self, module: Module, name: str) -> Value:
-        value = self.project.symbol(module, name)
-        if value is None:
-            return Value("extern", ref=f"builtins.{name}")
-        if not value.known and value.ref is not None:
-            return self.solver.read(("global", *value.ref))
-        return value
-
-    def _deferred_definition(self, definition: Definition, function: Function) -> Value:
-        """A definition that comes round a loop: a summary of its own, so that recursion only ever goes backwards."""
-        key = (function.number, id(definition))
-        self.deferred[key] = (definition, function)
-        return self.solver.read(("definition", *key))
-
-    def _define_cached(self, definition: Definition, function: Function) -> Value:
-        """A definition's value: kept for good once it rests on nothing unsettled, else for this computation."""
-        key = (function.number, id(definition))
-        value = self._memo.get(key)
-        if value is not None:
-            return value
-        solver = self.solver
-        value = self._draft.get(key)
-        if value is not None:
-            solver.provisional = True
-            return value
-        if self._depth >= MAX_DEPTH:
-            return self._deferred_definition(definition, function)
-        self._depth += 1
-        outer, solver.provisional = solver.provisional, False
-        value = self._define(definition, function)
-        if solver.provisional:
-            self._draft[key] = value
-        else:
-            self._memo[key] = value
-            solver.provisional = outer
-        self._depth -= 1
-        return value
-
-    def _define(self, definition: Definition, function: Function) -> Value:
-        static = (
-            self.project.static(function.module, definition.value)
-            if definition.value[0] in ("func", "class", "import")
-            else None
-        )
-        if static is not None:
-            if not static.known and static.ref is not None:
-                return self.solver.read(("global", *static.ref))
-            return static
-        value = self.evaluate(definition.value, At(function, definition.seq, definition.block))
-        if definition.annotation is not None:
-            value = self.settle(self.annotations.declared(definition.annotation, function), value, "")
-        return self.explained(value, function, definition.row)
-
-    @staticmethod
-    def explained(value: Value, function: Function, row: int) -> Value:
-        if value.kind == "tensor" and value.why is None:
-            return value._replace(why=Origin(function.module.number, row, ""))
-        return value
-
-    def narrowed(self, expr: Expr, value: Value, at: At) -> Value:
-        """What the tests that hold here say of an expression: `isinstance`, `.is_cuda`, `.device.type == "cpu"`."""
-        function = at.function
-        if function.number not in self._narrowing:
-            tests = (block.test for block in function.record.blocks if block.test is not None)
-            self._narrowing[function.number] = any(narrows(test) for test in tests)
-        if not self._narrowing[function.number]:
-            return value
-        for test, outcome in holding(function.record, at.seq, at.block):
-            where = tested_place(test, expr, outcome)
-            if where is not None and value.kind in ("tensor", "unknown"):
-                return value._replace(kind="tensor", where=where)
-            if outcome and test[0] == "call" and test[1] == ("name", "isinstance") and test[2][:1] == (expr,):
-                declared = self.annotations.declared(test[2][-1], function)
-                if declared.known and declared.kind != value.kind:
-                    return declared
-                if declared.kind == "object" and declared.ref != value.ref and not value.exact:
-                    return declared
-        return value
-
     def _eval_attr(self, expr: Expr, at: At) -> Value:
         value = self.attribute(self.evaluate(expr[1], at), expr[2], at)
         if value.kind in ("object", "unknown", "tensor"):
@@ -223,15 +80,19 @@ class Evaluation:
             return Value("extern", ref=f"{base.ref}.{name}")
         if kind == "tensor":
             return self.operations.attribute(name, base) or UNKNOWN
+        if kind == "batch":
+            return self.batches.attribute(base, name)
         if kind in ("object", "class"):
             known = [ref for ref in base.ref if isinstance(ref, int)]
             if known:
                 values = [self.solver.read(("attr", ref, name)) for ref in known]
-                return self.by_name(vote(values), name)
+                return self.by_name(self.batches.of_record(base, known, vote(values), self.project), name)
             if base.ref:
                 return Value("extern", ref=f"{base.ref[0]}.{name}") if kind == "object" else UNKNOWN
         if kind == "unknown":
-            return self._by_unique_name(name)
+            found = self._by_unique_name(name)
+            described = self.operations.of_any_tensor(name) if found.kind == "unknown" else None
+            return described or found
         if (
             kind == "tuple"
             and name in _RESULT_FIELDS
@@ -249,37 +110,6 @@ class Evaluation:
             return self.by_name(UNKNOWN, name)
         return self.solver.read(("attr", family.number, name)).weaker(1)
 
-    def by_name(self, value: Value, name: str) -> Value:
-        """Names like `lens_cpu` say that a value lives on the host: used where nothing else says so."""
-        kind = self.operations.convention(name.partition("~")[0])
-        if kind is None:
-            return value
-        if kind == "host" and value.kind == "tensor" and value.where in (None, "parametrised"):
-            return value._replace(where="host", trust=min(value.trust, 1))
-        if value.kind == "unknown":
-            return Value("numpy" if kind == "numpy" else "tensor", where=None if kind == "numpy" else "host", trust=0)
-        return value
-
-    def settle(self, declared: Value, inferred: Value, name: str) -> Value:
-        """The declared type filters kinds; a contradicting constructor wins; a name may say it lives on the host."""
-        if not declared.known:
-            value = inferred
-        elif inferred.kind in ("bottom", "unknown", "none"):
-            value = declared
-        elif inferred.kind == declared.kind or (
-            inferred.kind in ("int", "bool", "number", "float") and declared.kind in ("int", "float")
-        ):
-            value = inferred
-            if declared.kind == "object" and not set(map(type, declared.ref)) <= {str} and inferred.trust < 2:
-                value = declared if not inferred.exact else inferred
-            if declared.kind == "tensor" and inferred.dtype is None:
-                value = value._replace(dtype=declared.dtype)
-        elif inferred.trust == 2:
-            value = inferred
-        else:
-            value = declared
-        return self.by_name(value, name)
-
     def _eval_call(self, expr: Expr, at: At) -> Value:
         func = expr[1]
         if func[0] == "attr":
@@ -291,7 +121,7 @@ class Evaluation:
                 methods = self.dispatch.callees(base, func[2])
                 written = [m for m in methods if "stub" not in m.record.flags] or methods
                 if 0 < len(written) <= MAX_OVERRIDES:
-                    return vote([self.solver.read(("ret", method.number)) for method in written])
+                    return self._returned(tuple(method.number for method in written), expr, at)
             callee = self.attribute(base, func[2], at)
         else:
             callee = self.evaluate(func, at)
@@ -299,18 +129,33 @@ class Evaluation:
 
     def _arguments(self, call: Expr, at: At) -> tuple[list[Value], dict[str, Value]]:
         """The values of a call's arguments. Only asked for where the result depends on them: most do not."""
-        args = [self.evaluate(arg, at) for arg in call[2]]
-        return args, {name: self.evaluate(value, at) for name, value in call[3] if name}
+        args = [tensor_of(self.evaluate(arg, at)) for arg in call[2]]
+        return args, {name: tensor_of(self.evaluate(value, at)) for name, value in call[3] if name}
 
     def _method_call(self, base: Value, name: str, call: Expr, at: At) -> Value | None:
         operations = self.operations
+        if base.kind == "tensor" and self.batches.is_record_method(name):
+            base = Value("batch", items=base, trust=min(base.trust, 1))  # a field may be a record itself
+        if base.kind == "batch":
+            found = self.batches.method(base, name, self._arguments(call, at)[0], call)
+            if found is not None:
+                return found
+            base = base.items
         if base.kind == "tensor":
             return operations.method(name, base, *self._arguments(call, at)) or UNKNOWN
+        if base.kind in ("unknown", "object") and operations.passes(name) and call[2]:
+            return self.evaluate(call[2][0], at)
+        if base.kind == "unknown" and operations.moves(name):
+            where = self.destination(call, at)
+            if where is not None:
+                return self.batches.of(where)
         if base.kind == "unknown" and operations.may_imply_tensor(name):
             args, kwargs = self._arguments(call, at)
             if operations.implies_tensor(name, args, kwargs):
                 return operations.method(name, Value("tensor", trust=1), args, kwargs)
             return None
+        if base.kind == "dict" and isinstance(base.items, Value) and base.items.is_tensor and operations.moves(name):
+            return base._replace(items=operations.method(name, base.items, *self._arguments(call, at)))
         if (
             base.kind == "object"
             and name in ("to", "cuda", "cpu", "eval", "train")
@@ -324,13 +169,19 @@ class Evaluation:
         if callee.kind == "bottom":
             return BOTTOM
         if callee.kind in ("function", "method"):
-            return vote([self.solver.read(("ret", number)) for number in callee.ref])
+            return self._returned(callee.ref, call, at)
         if callee.kind == "class":
             return Value("object", ref=callee.ref, exact=True)
         if callee.kind == "extern":
             name = callee.ref
             if name.startswith("builtins."):
-                return builtin_call(name[9:], lambda: self._arguments(call, at)[0], self.operations)
+                return builtin_call(name[9:], lambda: self._iterables(call, at), self.operations)
+            if self.operations.makes_group(name):
+                backend = next((self.evaluate(value, at).ref for word, value in call[3] if word == "backend"), None)
+                return Value("object", ref=(f"group of {backend}",))
+            made = self.batches.made(name)
+            if made is not None:
+                return made
             if self.operations.knows(name):
                 args, kwargs = self._arguments(call, at)
                 factory = self.operations.is_factory(name) and "device" not in kwargs
@@ -339,11 +190,49 @@ class Evaluation:
                 if found is not None:
                     return found
             declared = self.annotations.external(name)
+            if name in loaders():
+                return Value("object", ref=(loaded(name, at.function.number, call[4]),), trust=1)
+            if declared.kind == "tensor" and call[2]:
+                return _wrapped(declared, self.evaluate(call[2][0], at))
             return declared if declared.known else self._external(name)
         if callee.kind == "object":
             targets = self.dispatch.instances_run(callee)
-            return vote([self.solver.read(("ret", method.number)) for method in targets]) if targets else UNKNOWN
+            value = vote([self.solver.read(("ret", method.number)) for method in targets]) if targets else UNKNOWN
+            if value.kind != "unknown":
+                return value
+            if not targets and at.function.is_self(call[1]):
+                return self.batches.of("parametrised")  # a mixin of models calls the model that it is part of
+            return self.batches.of_external(self.dispatch.with_externs(callee), call) or UNKNOWN
+        if callee.kind == "unknown":
+            return self.batches.called(call[1], call) or UNKNOWN
         return UNKNOWN
+
+    def _returned(self, functions: tuple[int, ...], call: Expr, at: At) -> Value:
+        """What a call of functions of the project gives. Where that lives as an argument does, this call's arguments
+        say where: what is made of host tensors alone stays on the host."""
+        value = vote([self.solver.read(("ret", number)) for number in functions])
+        told = tensor_of(value)
+        if not told.accelerated or told.why is None or not told.why.argument:
+            return value
+        args, kwargs = self._arguments(call, at)
+        given = [one for one in (*args, *kwargs.values()) if one.kind in ("tensor", "unknown")]
+        if not given or not all(one.where in HOST for one in given):
+            return value
+        placed = told._replace(where="host", why=None)
+        return placed if told is value else value._replace(items=placed)
+
+    def _iterables(self, call: Expr, at: At) -> list[Value]:
+        """The arguments of a builtin; what yields data by its name and is not known, as an iterable of batches."""
+        found = self._arguments(call, at)[0]
+        for place, (expr, value) in enumerate(zip(call[2], found, strict=True)):
+            if value.kind == "unknown" and (batch := self.batches.loaded(expr)) is not None:
+                found[place] = Value("iter", items=batch, trust=1)
+        return found
+
+    def destination(self, call: Expr, at: At) -> str | None:
+        """Where a call that moves its receiver moves it to."""
+        moved = self.operations.method(call[1][2], Value("tensor"), *self._arguments(call, at))
+        return moved.where if moved is not None else None
 
     def _ambient(self, at: At) -> Value | None:
         """The device of a `with torch.device(...)` around a place."""
@@ -365,8 +254,15 @@ class Evaluation:
 
     def _eval_sub(self, expr: Expr, at: At) -> Value:
         base = self.evaluate(expr[1], at)
+        if base.kind == "batch":
+            item = self.batches.item(base, expr[2])
+            if item is not None:
+                return item
+            base = base.items
         if base.kind == "tensor":
             return self.subscript(base, expr[2], at)
+        if base.kind == "dict" and expr[2][0] == "const" and base.ref is not None:
+            return field(base, expr[2][1])
         if base.kind in ("list", "tuple", "dict", "iter", "set"):
             items = base.items
             index = expr[2]
@@ -384,30 +280,47 @@ class Evaluation:
     def subscript(self, base: Value, index: Expr, at: At) -> Value:
         """`tensor[index]`: same place and dtype class, and the rank where the index tells it."""
         shape = self.index_shape(index, at)
+        if base.where == "pinned" and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
+            base = base._replace(where="host")  # a copy, of which nothing says that it is pinned
         rank = None
         if base.rank is not None and shape.rank_change is not None:
             rank = base.rank + shape.rank_change
-        return base._replace(rank=rank if rank is None or rank >= 0 else None)
+        return base._replace(rank=rank if rank is None or rank >= 0 else None, dense=_kept_dense(base.dense, index))
 
     def index_shape(self, index: Expr, at: At) -> IndexShape:
         """The items of an index, classified."""
-        parts = index[1] if index[0] == "tuple" else (index,)
-        return IndexShape([self._index_part(part, at) for part in parts])
+        if index[0] == "tuple":
+            return IndexShape([self._index_part(part, at, nested=True) for part in index[1]])
+        value = self.evaluate(index, at) if index[0] in ("name", "attr", "call", "sub") else UNKNOWN
+        if value.kind == "tuple" and value.items is not None:  # as many indices as it holds
+            held = (value.items,) if isinstance(value.items, Value) else value.items
+            return IndexShape([index_part(one) for one in held])
+        return IndexShape([self._index_part(index, at)])
 
-    def _index_part(self, part: Expr, at: At) -> tuple[str, Value]:
-        if part[0] in ("slice", "ellipsis"):
+    def _index_part(self, part: Expr, at: At, nested: bool = False) -> tuple[str, Value]:
+        if part[0] == "slice":
+            bounds = (self.evaluate(bound, at) for bound in part[1:] if bound[0] not in ("const", "opaque"))
+            return next((("device-slice", value) for value in bounds if value.accelerated), ("slice", NONE))
+        if part[0] == "ellipsis":
             return part[0], NONE
-        kind, value = index_part(self.evaluate(part, at))
-        if kind in ("any-tensor", "unknown") and part[0] in ("name", "attr"):
-            announced = self.operations.convention(part[-1].partition("~")[0])
-            if announced == "integers":
-                return ("tensor" if kind == "any-tensor" else "integers"), value._replace(trust=min(value.trust, 1))
-            if announced == "mask" and kind == "any-tensor":
-                return "mask", value
+        kind, value = index_part(tensor_of(self.evaluate(part, at)))
+        if nested and value.kind == "tuple" and kind == "unknown":
+            return "sequence", value
+        if kind not in ("any-tensor", "unknown"):
+            return kind, value
+        if part[0] == "unary" and part[1] == "~" and kind == "any-tensor":
+            return "mask", value.weaker(1)  # nobody indexes with inverted integers
+        names = _names_of(part) if kind == "any-tensor" or part[0] in ("name", "attr") else ()
+        told = (self.operations.convention(name.partition("~")[0]) for name in names)
+        announced = next((one for one in told if one in ("integers", "mask")), None)
+        if announced == "integers":
+            return ("tensor" if kind == "any-tensor" else "integers"), value.weaker(1)
+        if announced == "mask" and kind == "any-tensor":
+            return "mask", value.weaker(1)
         return kind, value
 
     def _eval_bin(self, expr: Expr, at: At) -> Value:
-        left, right = self.evaluate(expr[2], at), self.evaluate(expr[3], at)
+        left, right = tensor_of(self.evaluate(expr[2], at)), tensor_of(self.evaluate(expr[3], at))
         if left.kind == "list" and expr[1] == "*":
             return left._replace(items=left.items if isinstance(left.items, Value) else vote(left.items or ()))
         return self.operations.binary(expr[1], left, right)
@@ -416,7 +329,7 @@ class Evaluation:
         return self._eval_bin(expr, at)
 
     def _eval_unary(self, expr: Expr, at: At) -> Value:
-        value = self.evaluate(expr[2], at)
+        value = tensor_of(self.evaluate(expr[2], at))
         if expr[1] == "not":
             return Value("bool")
         return (
@@ -429,8 +342,8 @@ class Evaluation:
     def _eval_cmp(self, expr: Expr, at: At) -> Value:
         if expr[1][0] in ("is", "is not", "in", "not in"):
             return Value("bool")
-        left = self.evaluate(expr[2], at)
-        right = self.evaluate(expr[3][0], at)
+        left = tensor_of(self.evaluate(expr[2], at))
+        right = tensor_of(self.evaluate(expr[3][0], at))
         return self.operations.compare(left, right)
 
     def _eval_ifexp(self, expr: Expr, at: At) -> Value:
@@ -447,7 +360,28 @@ class Evaluation:
     _eval_set = _eval_list
 
     def _eval_dict(self, expr: Expr, at: At) -> Value:
-        return Value("dict", items=vote([self.evaluate(part, at) for part in expr[2][:12]]) if expr[2] else None)
+        if len(expr[1]) > MAX_FIELDS:
+            return Value("dict", items=vote([self.evaluate(part, at) for part in expr[2][:MAX_FIELDS]]))
+        fields: dict[object, Value] = {}
+        rest: list[Value] = []
+        for key, part in zip(expr[1], expr[2], strict=True):
+            value = self.evaluate(part, at)
+            if key[0] == "const":
+                fields[key[1]] = value
+            elif key[0] != "star":
+                rest.append(value)
+            elif value.kind == "batch":
+                return value  # {**batch, "more": t}: fields under any name
+            elif value.kind == "dict":
+                fields.update(value.ref or ())
+                rest += [] if value.ref is not None or value.items is None else [value.items]
+            else:
+                rest.append(UNKNOWN)
+        values = [*fields.values(), *rest]
+        held = vote(values) if values else None
+        if held is not None and nesting(held) > MAX_NESTING:
+            return Value("dict", items=UNKNOWN)
+        return Value("dict", ref=tuple(fields.items()) if fields and not rest else None, items=held)
 
     def _eval_comp(self, expr: Expr, at: At) -> Value:
         return Value(expr[1], items=self.evaluate(expr[2], at))
@@ -456,7 +390,10 @@ class Evaluation:
         return element(self.evaluate(expr[1], at))
 
     def _eval_elem(self, expr: Expr, at: At) -> Value:
-        return element(self.evaluate(expr[1], at))
+        value = self.evaluate(expr[1], at)
+        if value.kind in ("unknown", "object"):
+            return self.batches.loaded(expr[1]) or UNKNOWN
+        return UNKNOWN if value.kind == "batch" else element(value)
 
     def _eval_item(self, expr: Expr, at: At) -> Value:
         value = self.evaluate(expr[1], at)
@@ -464,7 +401,7 @@ class Evaluation:
         if value.kind == "tuple" and isinstance(items, tuple) and not isinstance(items, Value):
             found: Value = items[expr[2]] if expr[2] < len(items) else UNKNOWN
             return found
-        return element(value)
+        return unpacked(value)
 
     def _eval_enter(self, expr: Expr, at: At) -> Value:
         value = self.evaluate(expr[1], at)
@@ -487,6 +424,37 @@ class Evaluation:
 
     def _eval_lambda(self, expr: Expr, at: At) -> Value:
         return Value("function", ref=(at.function.module.functions[expr[1]].number,))
+
+
+def _names_of(expr: Expr) -> Iterator[str]:
+    """The names that may tell what an index is: `rows` of `rows[:, 0].flatten()`, `page_ids` of `page_ids(x)`."""
+    while expr[0] in ("sub", "call"):
+        if expr[0] == "call" and expr[1][0] in ("name", "attr"):
+            yield expr[1][-1]
+        expr = expr[1][1] if expr[0] == "call" and expr[1][0] == "attr" else expr[1]
+    if expr[0] in ("name", "attr"):
+        yield str(expr[-1])
+
+
+def _wrapped(declared: Value, data: Value) -> Value:
+    """`nn.Parameter(data)`: what the data is, in the place that the type tells unless the data is there already."""
+    if data.kind != "tensor":
+        return declared
+    dtype = declared.dtype or data.dtype
+    if declared.where is None or data.accelerated:
+        return data._replace(dtype=dtype)
+    return data._replace(where=declared.where, dtype=dtype, trust=min(declared.trust, data.trust))
+
+
+def _kept_dense(dense: bool | str | None, index: Expr) -> bool | str | None:
+    """The density of a view: whole rows stay dense, steps and cut columns leave gaps, and a copy by index is dense."""
+    first, *rest = index[1] if index[0] == "tuple" else (index,)
+    whole = ("const", None)
+    if any(part[0] == "slice" and part[3] not in (whole, ("const", 1)) for part in (first, *rest)):
+        return False
+    if first[0] == "slice" and any(part[0] == "slice" and part[1:3] != (whole, whole) for part in rest):
+        return False
+    return dense if first[0] in ("slice", "const") and not rest and dense != "reordered" else None
 
 
 def _constant(value: Any) -> Value:

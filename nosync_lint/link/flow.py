@@ -145,15 +145,20 @@ def _parts(test: Expr, outcome: bool) -> Iterator[tuple[Expr, bool]]:
         yield test, outcome
 
 
-def narrows(test: Expr) -> bool:
-    """Whether a condition says something of the type or place of a value."""
+def narrowed_by(test: Expr) -> Iterator[Expr]:
+    """The expressions of whose type or place a condition says something."""
     if test[0] == "call":
-        return bool(test[1] == ("name", "isinstance"))
-    if test[0] == "unary":
-        return narrows(test[2])
-    if test[0] == "bool":
-        return any(narrows(part) for part in test[2])
-    return _place_test(test) is not None
+        if test[1][-1] in ("isinstance", "is_tensor"):
+            yield from test[2][:1]
+    elif test[0] == "unary":
+        yield from narrowed_by(test[2])
+    elif test[0] == "bool":
+        for part in test[2]:
+            yield from narrowed_by(part)
+    else:
+        found = _place_test(test)
+        if found is not None:
+            yield found[0]
 
 
 def tested_place(test: Expr, expr: Expr, outcome: bool) -> str | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.records import CallSite, Expr, row_of, rows_of
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.inference import Inference
+from nosync_lint.link.names import At
+from nosync_lint.link.parts import placed, within
 from nosync_lint.link.project import Class, Function, Project, called_name
-from nosync_lint.models import load
+from nosync_lint.models import any_of, load
 
 
 class Step(NamedTuple):
@@ -53,14 +55,19 @@ class Roots:
         self._project = project
         presets = load("presets")
         self._generic: dict[str, Any] = presets["generic"]
-        self._blocks: dict[str, list[str]] = presets["blocks"]
+        lists = {**presets["blocks"], **{key: names for key, names in self._generic.items() if isinstance(names, list)}}
+        self._is = {key: any_of(names) for key, names in lists.items()}
+        self._hot_methods = {base: any_of(names) for base, names in self._generic["hot_methods_of"].items()}
         self._configured, self._configured_cold = Patterns(hot), Patterns(cold)
         used = self._packages()
         self.presets = tuple(sorted(n for n, p in presets.items() if set(p.get("when", ())) & used))
         self._preset = {preset: Patterns(presets[preset]["hot"]) for preset in self.presets}
+        self._warm = {name: Patterns(presets[name].get("warm", ())) for name in ("generic", *self.presets)}
         self._cold_names = tuple(self._generic["cold"])
         self._cold_modules = frozenset(self._generic["cold_modules"])
-        self._elsewhere = frozenset(self._blocks["other_platform_modules"])
+        self._elsewhere = frozenset(presets["blocks"]["other_platform_modules"])
+        self._module_types = frozenset(self._generic["module_types"])
+        self._device_code = self._find_device_code()
         self._pools: dict[int, bool] = {}
         self._kinds: dict[int, str | None] = {}
         self._rare: dict[tuple[int, int], str | None] = {}
@@ -73,6 +80,11 @@ class Roots:
         matched = {one for function in functions for one in self._matching(function, wanted)}
         return sorted(name for name in hot if tuple(name.split(".")) not in matched)
 
+    def named(self, functions: Iterable[Function], name: str) -> list[Function]:
+        """The functions that a name stands for: the end of their qualified name, or of the same method's in a base."""
+        wanted = Patterns([name])
+        return [function for function in functions if self._matches(function, wanted)]
+
     def why_hot(self, function: Function) -> str | None:
         """Why a function is a hot root, or None."""
         number = function.number
@@ -80,28 +92,49 @@ class Roots:
             self._kinds[number] = self._find_why(function)
         return self._kinds[number]
 
+    def why_warm(self, function: Function) -> str | None:
+        """Why a function runs once per request, or None."""
+        if not self._warm or self._marked.get(function.number) is not None or function.record.form != "function":
+            return None
+        for preset, patterns in self._warm.items():
+            if self._matches(function, patterns) and not self.is_cold(function) and not self.elsewhere(function):
+                return f"runs once per request by preset `{preset}`"
+        return None
+
     def is_hot(self, function: Function) -> bool:
         return self.why_hot(function) is not None
 
     def is_cold(self, function: Function) -> bool:
         """Whether a function runs rarely by its name, its module or a marker; a configured root never is."""
+        return self.why_cold(function) is not None
+
+    def why_cold(self, function: Function) -> str | None:
+        """Why a function runs rarely, or None."""
         marked = self._marked.get(function.number)
         if marked is not None:
-            return marked == "cold"
+            return "marked cold" if marked == "cold" else None
         if self._configured and self._matches(function, self._configured):
-            return False
+            return None
         if self._configured_cold and self._matches(function, self._configured_cold):
-            return True
+            return "given as cold stop"
         record = function.record
         if record.form != "function":
-            return record.form != "lambda"
-        if _any(record.name, self._cold_names):
-            return True
+            return None if record.form == "lambda" else f"the body of a {record.form} runs once"
+        if self._is["cold"](record.name):
+            stop = next(pattern for pattern in self._cold_names if fnmatchcase(record.name, pattern))
+            return f"cold stop by its name (`{stop}`)"
+        rare = self.cold_module(function)
+        return f"cold stop by its module (`{rare}`)" if rare is not None else None
+
+    def cold_module(self, function: Function) -> str | None:
+        """The part of a module's name by which it holds tests, tools or configuration, or None."""
         parts = function.module.name.split(".")
-        return any(part in self._cold_modules for part in parts[1:]) or parts[-1].startswith("test_")
+        rare = next((part for part in parts[1:] if part in self._cold_modules), None)
+        return parts[-1] if rare is None and parts[-1].startswith("test_") else rare
 
     def rare_block(self, function: Function, block: int) -> str | None:
-        """ "debug" or "platform" where a block is guarded by a debug switch or belongs to another platform."""
+        """ "debug", "platform" or "error" where a debug switch guards a block, it is for another platform, or ends in
+        an exception."""
         key = (function.number, block)
         if key not in self._rare:
             self._rare[key] = self._find_rare(function, block)
@@ -112,13 +145,60 @@ class Roots:
         return self.rare_block(function, block) == "platform"
 
     def elsewhere(self, function: Function) -> bool:
-        """Whether the whole module is for another platform."""
-        return any(part in self._elsewhere for part in function.module.name.split("."))
+        """Whether a function never runs on a CUDA host: its module is for another platform, or it is device code."""
+        return self.why_elsewhere(function) is not None
+
+    def why_elsewhere(self, function: Function) -> str | None:
+        """Why a function never runs on a CUDA host, or None."""
+        if function.number in self._device_code:
+            return "it is compiled for the device"
+        part = next((part for part in function.module.name.split(".") if part in self._elsewhere), None)
+        return f"its module is for another platform (`{part}`)" if part is not None else None
+
+    def is_library(self, function: Function) -> bool:
+        """Whether a function is one that other projects may call with tensors of theirs."""
+        record = function.record
+        if record.form != "function" or record.name.startswith("_") or self.is_cold(function):
+            return False
+        return not self.is_on_host(function)
+
+    def is_on_host(self, function: Function) -> bool:
+        """Whether a function belongs to a part of the project whose data is still on the host."""
+        return any(self._is["host_modules"](part) for part in function.module.name.split("."))
+
+    def is_module(self, cls: Class) -> bool:
+        """Whether a class is a module of a network."""
+        return bool(cls.externs & self._module_types)
+
+    def _find_device_code(self) -> frozenset[int]:
+        """Functions that are compiled for the device, and the functions that only they call."""
+        found: set[int] = set()
+        for function in self._project.functions:
+            for decorator in function.record.decorators:
+                path = decorator[1] if decorator[0] == "call" else decorator
+                if path[0] in ("name", "attr") and _last_is_jit(path):
+                    value = self._project.static_path(function.module, path)
+                    if value is not None and value.kind == "extern" and self._is["device_code"](value.ref):
+                        found.add(function.number)
+        pending = sorted(found)
+        for number in pending:  # grows while it is walked
+            function = self._project.functions[number]
+            for site in function.record.calls:
+                if site.call[1][0] == "name":
+                    callee = self._project.static_path(function.module, site.call[1])
+                    for one in callee.ref if callee is not None and callee.kind == "function" else ():
+                        if one not in found:
+                            found.add(one)
+                            pending.append(one)
+        inner = [f.number for f in self._project.functions if f.parent is not None and f.parent.number in found]
+        return frozenset([*found, *inner])
 
     def _find_rare(self, function: Function, block: int) -> str | None:
         blocks = function.record.blocks
         for number in enclosing(blocks, block):
             one = blocks[number]
+            if one.form == "raise" or (one.ends == "raise" and one.form in ("if", "else")):
+                return "error"
             if one.test is None or one.form not in ("if", "else"):
                 continue
             positive = one.form == "if"
@@ -126,10 +206,10 @@ class Roots:
             while test[0] == "unary" and test[1] == "not":
                 positive, test = not positive, test[2]
             names = _names(test)
-            if positive and any(_any(name, tuple(self._blocks["debug"])) for name in names):
+            if positive and any(self._is["debug"](name) for name in names):
                 return "debug"
-            others = any(_any(name, tuple(self._blocks["other_platforms"])) for name in names)
-            here = any(_any(name, tuple(self._blocks["this_platform"])) for name in names)
+            others = any(self._is["other_platforms"](name) for name in names)
+            here = any(self._is["this_platform"](name) for name in names)
             if (positive and others and not here) or (not positive and here and not others and test[0] != "bool"):
                 return "platform"
         return None
@@ -151,27 +231,22 @@ class Roots:
         cls = function.cls
         if cls is None:
             parent = function.parent
-            if (
-                parent is not None
-                and parent.record.form == "module"
-                and _any(record.name, tuple(self._generic["hot_functions"]))
-            ):
-                return "frees, allocates or evicts by its name"
+            if parent is not None and parent.record.form == "module" and self._is["hot_functions"](record.name):
+                return "runs in every step by its name"
             return None
-        for base, names in self._generic["hot_methods_of"].items():
-            if base in cls.externs and _any(record.name, tuple(names)):
+        for base, is_hot in self._hot_methods.items():
+            if base in cls.externs and is_hot(record.name):
                 return f"`{record.name}` of a {base.rpartition('.')[2]}"
-        gives, takes = tuple(self._generic["pool_hands_out"]), tuple(self._generic["pool_takes_back"])
-        if (_any(record.name, gives) or _any(record.name, takes)) and self._is_pool(cls):
+        gives, takes = self._is["pool_hands_out"], self._is["pool_takes_back"]
+        if (gives(record.name) or takes(record.name)) and self._is_pool(cls):
             return "method of an allocator or pool"
         return None
 
     def _is_pool(self, cls: Class) -> bool:
         if cls.number not in self._pools:
             names = {name for one in cls.mro for name in one.methods}
-            self._pools[cls.number] = any(_any(n, tuple(self._generic["pool_hands_out"])) for n in names) and any(
-                _any(n, tuple(self._generic["pool_takes_back"])) for n in names
-            )
+            gives, takes = self._is["pool_hands_out"], self._is["pool_takes_back"]
+            self._pools[cls.number] = any(map(gives, names)) and any(map(takes, names))
         return self._pools[cls.number]
 
     def _matches(self, function: Function, patterns: Patterns) -> bool:
@@ -188,11 +263,7 @@ class Roots:
         if function.cls is not None:
             names += [[*cls.name.split("."), record.name] for cls in function.cls.mro[1:]]
         for pattern in candidates:
-            if any(
-                len(pattern) <= len(name)
-                and all(fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False))
-                for name in names
-            ):
+            if any(ends(name, pattern) for name in names):
                 yield pattern
 
     def _packages(self) -> set[str]:
@@ -226,8 +297,14 @@ class HeatMap:
     def __init__(self, project: Project, inference: Inference, roots: Roots) -> None:
         self._project, self._inference, self.roots = project, inference, roots
         self.resolved = self.unresolved = 0
+        self.hot: dict[int, Step] = {}
         self._interesting = self._called_names()
+        self._property_names = frozenset(f.record.name for f in project.functions if f.is_property and _does_more(f))
         self.hot = self._spread([f for f in project.functions if roots.is_hot(f)])
+        counted = self.resolved, self.unresolved  # on the way from hot roots
+        warm = [f for f in project.functions if f.number not in self.hot and roots.why_warm(f) is not None]
+        self.warm = self._spread(warm)
+        self.resolved, self.unresolved = counted
 
     def heat(self, function: Function, block: int) -> Heat:
         """The heat of a block of a function."""
@@ -235,52 +312,86 @@ class HeatMap:
             function, block = function.parent, 0
         if function.number in self.hot:
             return Heat.COLD if self.roots.rare_block(function, block) else Heat.HOT
+        if function.number in self.warm:
+            return Heat.COLD if self.roots.rare_block(function, block) else Heat.WARM
         return Heat.COLD if self.roots.is_cold(function) else Heat.UNREACHED
 
-    def chain(self, function: Function, row: int, note: str) -> tuple[str | None, tuple[Hop, ...]]:
-        """The root and the hops from it to a row of a function; empty where no root reaches it."""
-        if function.number not in self.hot:
+    def chain(self, function: Function, row: int, note: str, block: int = 0) -> tuple[str | None, tuple[Hop, ...]]:
+        """The root and the hops from it to a row of a function, in a block of it; empty where no root reaches it."""
+        reached = self.hot if function.number in self.hot else self.warm
+        if function.number not in reached:
             return None, ()
-        hops = [Hop(function.module.file.name, row, note)]
-        step = self.hot[function.number]
+        hops = [Hop(function.module.file.name, row, note + _in_loops(function, block))]
+        step = reached[function.number]
         while step.caller is not None and step.call is not None:
-            callee = function.record.qualname or function.name
-            hops.append(Hop(step.caller.module.file.name, row_of(step.call.call[4]), f"calls `{callee}`"))
+            note = f"calls `{function.record.qualname or function.name}`" + _in_loops(step.caller, step.call.block)
+            hops.append(Hop(step.caller.module.file.name, row_of(step.call.call[4]), note))
             function = step.caller
-            step = self.hot[function.number]
-        why = self.roots.why_hot(function)
-        hops.append(
-            Hop(
-                function.module.file.name, row_of(function.record.pos), f"hot root `{function.record.qualname}` ({why})"
-            )
-        )
+            step = reached[function.number]
+        hot = reached is self.hot
+        why = self.roots.why_hot(function) if hot else self.roots.why_warm(function)
+        root = f"{'hot' if hot else 'warm'} root `{function.record.qualname}` ({why})"
+        hops.append(Hop(function.module.file.name, row_of(function.record.pos), root))
         return function.name, tuple(reversed(hops))
 
     def _spread(self, roots: list[Function]) -> dict[int, Step]:
         reached = {function.number: Step(None, None) for function in roots}
         frontier = sorted(roots, key=lambda function: function.number)
         while frontier:
-            calls: list[tuple[Function, CallSite]] = []
-            for function in frontier:
-                for site in function.record.calls:
-                    if called_name(site.call) not in self._interesting and site.call[1][0] in ("name", "attr"):
-                        continue
-                    if self.roots.rare_block(function, site.block) is None:
-                        calls.append((function, site))
             following: dict[int, Step] = {}
-            for function, site in calls:
-                targets = self._inference.targets(function, site)
-                self.resolved += bool(targets)
-                self.unresolved += not targets
-                for target in targets:
-                    callee = self._project.functions[target.function]
-                    if target.function in reached or target.function in following:
-                        continue
-                    if not self.roots.is_cold(callee) and not self.roots.elsewhere(callee):
-                        following[target.function] = Step(function, site)
+            for function in frontier:
+                for site in self._followed(function):
+                    targets = self._inference.targets(function, site)
+                    self.resolved += bool(targets)
+                    self.unresolved += not targets
+                    for target in targets:
+                        self._follow(function, site, target.function, reached, following)
+                for site, method in self._properties(function):
+                    self._follow(function, site, method.number, reached, following)
             reached.update(following)
             frontier = [self._project.functions[number] for number in sorted(following)]
         return reached
+
+    def _follow(
+        self, function: Function, site: CallSite, number: int, reached: dict[int, Step], following: dict[int, Step]
+    ) -> None:
+        callee = self._project.functions[number]
+        if (
+            number in reached
+            or number in following
+            or number in self.hot
+            or self.roots.is_cold(callee)
+            or self.roots.elsewhere(callee)
+        ):
+            return
+        following[number] = Step(function, site)
+
+    def _properties(self, function: Function) -> Iterator[tuple[CallSite, Function]]:
+        """The properties that a function reads: calls that do not look like it."""
+        record = function.record
+        for expr, seq, block, pos in placed(record):
+            if self.roots.rare_block(function, block) is not None:
+                continue
+            for part in within(expr):
+                if part[0] == "attr" and part[2] in self._property_names:
+                    for method in self._inference.properties(part, At(function, seq, block)):
+                        yield CallSite(("call", part, (), (), pos), seq, block, pos), method
+
+    def calls(self, function: Function) -> Iterator[tuple[CallSite, Function]]:
+        """The calls of a hot function along which heat flows, with what they run."""
+        for site in self._followed(function):
+            for target in self._inference.targets(function, site):
+                callee = self._project.functions[target.function]
+                if callee.number in self.hot and not self.roots.is_cold(callee) and not self.roots.elsewhere(callee):
+                    yield site, callee
+
+    def _followed(self, function: Function) -> Iterator[CallSite]:
+        """The calls of a function that run as often as it does and may run code of the project."""
+        for site in function.record.calls:
+            if called_name(site.call) not in self._interesting and site.call[1][0] in ("name", "attr"):
+                continue
+            if self.roots.rare_block(function, site.block) is None:
+                yield site
 
     def _called_names(self) -> frozenset[str]:
         """Last names under which a function or class of the project may be called."""
@@ -291,14 +402,39 @@ class HeatMap:
         return frozenset(names)
 
 
+def _does_more(function: Function) -> bool:
+    """Whether a property does more than hand out what is there: only then does it matter that it runs."""
+    record = function.record
+    return bool(record.calls or record.writes or any(site.form != "test" for site in record.sites))
+
+
+def _in_loops(function: Function, block: int) -> str:
+    """How many loops of a function a block stands in, in words."""
+    blocks = function.record.blocks
+    depth = sum(blocks[number].form == "loop" for number in enclosing(blocks, block))
+    return "" if not depth else ", in a loop" if depth == 1 else f", in {depth} nested loops"
+
+
+def ends(name: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a dotted name, in parts, ends as a pattern says."""
+    return len(pattern) <= len(name) and all(
+        fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False)
+    )
+
+
 def _covers(function: Function, row: int, alone: bool) -> bool:
     first, last = rows_of(function.record.pos)
     return first - (len(function.record.decorators) + 1 if alone else 0) <= row <= last
 
 
-@lru_cache(maxsize=200_000)
-def _any(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+@cache
+def _test(patterns: tuple[str, ...]) -> Callable[[str], object]:
+    return any_of(patterns)
+
+
+def _last_is_jit(path: Expr) -> bool:
+    """Whether a decorator may be a compiler for the device: a cheap test before its name is resolved."""
+    return "jit" in path[-1] or path[-1] in ("kernel", "func")
 
 
 def _names(test: Expr) -> list[str]:
@@ -307,7 +443,8 @@ def _names(test: Expr) -> list[str]:
     if form == "name":
         return [test[1]]
     if form == "attr":
-        return [test[2], *_names(test[1])]
+        inner = _names(test[1])
+        return [test[2], f"{inner[0]}.{test[2]}", *inner] if inner else [test[2]]
     if form == "call":
         return _names(test[1])
     if form == "unary":

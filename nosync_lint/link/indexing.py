@@ -6,8 +6,9 @@ from nosync_lint.link.values import HOST, Value
 
 
 class IndexShape:
-    """The classified items of an index: (kind, value) pairs, where kind is int, slice, ellipsis, none, bool, mask,
-    tensor (integers), any-tensor (dtype not known), sequence or unknown."""
+    """The classified items of an index: (kind, value) pairs, where kind is int, slice, device-slice (its value is a
+    bound on the device), ellipsis, none, bool, mask, tensor (integers), any-tensor (dtype not known), integers (int or
+    int tensor), sequence or unknown."""
 
     __slots__ = ("parts",)
 
@@ -23,7 +24,7 @@ class IndexShape:
         """How the index changes the rank of a tensor, where that is known."""
         change, tensors = 0, []
         for kind, value in self.parts:
-            if kind in ("slice", "ellipsis"):
+            if kind in ("slice", "device-slice", "ellipsis"):
                 continue
             if kind == "int":
                 change -= 1
@@ -55,7 +56,7 @@ def index_part(value: Value) -> tuple[str, Value]:
         if value.rank == 0 and value.where in HOST:
             return "int", value  # read on the host, and then an integer
         return ("tensor" if value.dtype in ("int", "number") else "any-tensor"), value
-    if kind in ("list", "iter", "numpy", "tuple"):
+    if kind in ("list", "iter", "numpy"):
         return "sequence", value
     if kind == "extern" and value.ref == "builtins.Ellipsis":
         return "ellipsis", value

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
-from nosync_lint.index.records import AttributeWrite, CallSite, Expr, row_of
+from nosync_lint.index.records import AttributeWrite, CallSite, Expr, Parameter, row_of
 from nosync_lint.link.calls import Binding, Target, bind
-from nosync_lint.link.evaluation import At, Evaluation
+from nosync_lint.link.evaluation import Evaluation
+from nosync_lint.link.names import FILLED, At
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.project import Class, Function, Project
+from nosync_lint.link.project import Class, Fill, Function, Project
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, vote
+from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, vote, with_fills
 
 MAX_CALLERS = 24
 """A parameter is joined over at most this many callers, taken in project order."""
@@ -18,7 +20,16 @@ MAX_CANDIDATES = 150
 """The callers of a function are not searched where more calls than this go by its name (`get`, `forward`)."""
 
 
-_FILLED = frozenset({"list", "dict", "set"})
+class Roles(Protocol):
+    """What inference asks of the part of the program that knows what functions are for."""
+
+    def is_hot(self, function: Function) -> bool: ...
+
+    def is_library(self, function: Function) -> bool: ...
+
+    def is_on_host(self, function: Function) -> bool: ...
+
+    def other_platform(self, function: Function, block: int) -> bool: ...
 
 
 class Inference(Evaluation):
@@ -28,11 +39,10 @@ class Inference(Evaluation):
         self,
         project: Project,
         operations: Operations,
-        is_root: Callable[[Function], bool] = lambda function: False,
-        elsewhere: Callable[[Function, int], bool] = lambda function, block: False,
+        roots: Roles,
     ) -> None:
-        super().__init__(project, operations, Solver(self._compute), elsewhere)
-        self._is_root = is_root
+        super().__init__(project, operations, Solver(self._compute), roots.other_platform)
+        self._roots = roots
         self._calls: dict[tuple[int, int], CallSite] = {}
         self._kinds: dict[str, Callable[..., Value]] = {
             name[9:]: getattr(self, name) for name in dir(self) if name.startswith("_compute_")
@@ -43,6 +53,13 @@ class Inference(Evaluation):
         key = (function.number, site.call[4])
         self._calls[key] = site
         return self.solver.read(("callee", *key)).items or ()
+
+    def properties(self, read: Expr, at: At) -> tuple[Function, ...]:
+        """The properties that reading an attribute may run."""
+        base = self.value(read[1], at)
+        if base.kind != "object":
+            return ()
+        return tuple(method for method in self.dispatch.callees(base, read[2]) if method.is_property)
 
     def _compute(self, node: Node) -> Value:
         kept, self._draft, depth = self._draft, {}, self._depth
@@ -64,9 +81,15 @@ class Inference(Evaluation):
             return Value("dict", items=declared if declared.known else UNKNOWN, trust=1)
         if _is_settled(declared):
             return self.by_name(declared, parameter.name)
+        default = parameter.default
+        if not declared.known and default is not None and default[0] == "const" and isinstance(default[1], bool):
+            return Value("bool")  # a switch: nobody passes a tensor for it
+        callers = self.callers(function)
+        if self._roots.is_library(function):  # code that prepares data on the host says nothing of what others pass
+            callers = tuple(one for one in callers if not self._roots.is_on_host(one.caller))
         voters = [
             self._argument(function, binding, expr, parameter.name)
-            for binding in self._callers(function)
+            for binding in callers
             if (expr := bind(function, binding, index)) is not None
         ]
         if parameter.default is not None:
@@ -74,11 +97,39 @@ class Inference(Evaluation):
             if default.kind not in ("none", "str", "unknown"):  # `device="cpu"` says nothing of what callers give
                 voters.append(default)
         value = self.settle(declared, vote(voters) if voters else UNKNOWN, parameter.name)
-        if value.kind == "tensor" and value.where is None and self._is_root(function):
-            row = row_of(function.record.pos)
-            why = Origin(function.module.number, row, f"tensor argument `{parameter.name}` of a hot root")
-            return value._replace(where="parametrised", trust=min(value.trust, 1), why=why)
-        return value
+        return self._given(function, parameter, value, bool(voters))
+
+    def _given(self, function: Function, parameter: Parameter, value: Value, called: bool) -> Value:
+        """A parameter by conventions, where declarations and callers leave its kind or its place open."""
+        root = self._roots.is_hot(function)
+        row = row_of(function.record.pos)
+        if value.kind == "unknown" and parameter.annotation is None and self._used_as_tensor(function, parameter.name):
+            value = Value("tensor", trust=1)
+        if root and (value.kind in ("unknown", "bottom") or (value.kind == "dict" and not _is_placed(value))):
+            why = Origin(function.module.number, row, f"batch `{parameter.name}` of a hot root", argument=True)
+            of_module = function.cls is not None and self.operations.module_type in function.cls.externs
+            return self.batches.parameter(parameter.name, of_module, why) or value
+        held = value.items if value.kind in ("dict", "list", "tuple") else value
+        if not isinstance(held, Value) or held.kind != "tensor" or held.where is not None:
+            return value
+        if root:
+            note = f"tensor argument `{parameter.name}` of a hot root"
+        elif self._roots.is_library(function):
+            calls = "whose calls do not tell" if called else "and does not call"
+            note = f"tensor argument `{parameter.name}` of a function that the project offers {calls}"
+        else:
+            return value
+        why = Origin(function.module.number, row, note, argument=True)
+        placed = held._replace(where="parametrised", trust=min(held.trust, 1), why=why)
+        return placed if held is value else value._replace(items=placed, ref=None)
+
+    def _used_as_tensor(self, function: Function, name: str) -> bool:
+        """Whether a function treats a parameter as nothing but a tensor could be treated."""
+        for site in function.record.calls:
+            func = site.call[1]
+            if func[0] == "attr" and func[1] == ("name", name) and self.operations.only_tensors_have(func[2]):
+                return name not in function.record.definitions
+        return False
 
     def _argument(self, function: Function, binding: Binding, expr: Expr, name: str) -> Value:
         site, caller = binding.site, binding.caller
@@ -87,9 +138,9 @@ class Inference(Evaluation):
             return value
         note = f"`{caller.record.qualname or caller.name}` passes it as `{name}`"
         before = value.why.cut(1) if value.why is not None else None
-        return value._replace(why=Origin(caller.module.number, row_of(site.call[4]), note, before))
+        return value._replace(why=Origin(caller.module.number, row_of(site.call[4]), note, before, argument=True))
 
-    def _callers(self, function: Function) -> tuple[Binding, ...]:
+    def callers(self, function: Function) -> tuple[Binding, ...]:
         """The calls that may run `function`."""
         return self.solver.read(("callers", function.number)).items or ()
 
@@ -163,7 +214,7 @@ class Inference(Evaluation):
                 if found.annotation is not None and not declared.known:
                     declared = self.annotations.declared(found.annotation, body)
                 if found.value[0] != "opaque":
-                    value = self._define(found, body)
+                    value = self._define(found._replace(annotation=None), body)  # a default of None says nothing
                     if value.kind != "none" and not _is_field(value):
                         voters.append(value)
         inside = self._writes_of(cls.mro, name)
@@ -181,40 +232,58 @@ class Inference(Evaluation):
             voters = [value.weaker(1) for value in members]
         if unset:
             voters += self._outside_writers(cls, name)
-        value = self.settle(declared, vote(voters), name)
-        return self._filled(value, cls, name) if value.kind in _FILLED and value.items is None else value
+        value = self.settle(declared, vote(voters) if voters else UNKNOWN, name)
+        put = [one for owner in cls.mro for one in self.project.fills.get(name, {}).get(owner.number, ())]
+        if value.kind in FILLED and put:
+            return with_fills(value, self._put(put))
+        return value
 
-    def _filled(self, container: Value, cls: Class, name: str) -> Value:
-        """A container with what is put into it: `self.rows.append(t)`, `self.rows[key] = t`."""
-        fills = self.project.fills.get(name, {})
-        put = [one for owner in cls.mro for one in fills.get(owner.number, ())][:MAX_CALLERS]
-        items = [self.evaluate(expr, At(function, seq, block)) for function, expr, seq, block in put]
-        return container._replace(items=vote(items)) if items else container
+    def _put(self, fills: Sequence[tuple[Function, Fill]]) -> Value:
+        """What is put into a container: `items` for all of it, `ref` by literal keys where every key is one."""
+        values = []
+        for function, fill in fills[:MAX_CALLERS]:
+            values.append(self.evaluate(fill.value, At(function, fill.seq, fill.block)))
+        keys = [fill.key for _, fill in fills[:MAX_CALLERS]]
+        fields: dict[object, list[Value]] = {}
+        for key, value in zip(keys, values, strict=True):
+            if key is not None and key[0] == "const":
+                fields.setdefault(key[1], []).append(value)
+        named = len(fills) <= MAX_CALLERS and all(key is not None and key[0] == "const" for key in keys)
+        ref = tuple((key, vote(found)) for key, found in fields.items()) if named else None
+        return Value("fills", ref=ref, items=vote(values))
+
+    def _compute_fills(self, number: int, name: str) -> Value:
+        function = self.project.functions[number]
+        return self._put([(function, fill) for fill in function.local_fills(name)])
 
     def _field_arguments(self, cls: Class, name: str) -> list[Value]:
         """What constructor calls give to a field of a dataclass or named tuple."""
+        return [
+            self.explained(self.evaluate(given, At(caller, site.seq, site.block)), caller, row_of(site.call[4]))
+            for caller, site, given in self.given_to_field(cls, name)
+        ]
+
+    def given_to_field(self, cls: Class, name: str) -> Iterator[tuple[Function, CallSite, Expr]]:
+        """The arguments that constructor calls give to a field of a dataclass or named tuple."""
         fields: dict[str, None] = {}
         for one in reversed(cls.mro):
             if "__init__" in one.methods:
-                return []
+                return
             body = one.module.functions[one.record.body].record
             annotated = [(found[0].seq, n) for n, found in body.definitions.items() if found[0].annotation is not None]
             fields.update(dict.fromkeys(n for _, n in sorted(annotated)))
         position = list(fields).index(name) if name in fields else None
-        found = []
         calls = self.project.calls_by_name.get(cls.record.name, [])[:MAX_CALLERS]
         calls += [one for one in self.project.calls_by_name.get("cls", ()) if one[0].cls in cls.mro]
         for caller, site in calls:
-            at = At(caller, site.seq, site.block)
-            callee = self.evaluate(site.call[1], at)
+            callee = self.evaluate(site.call[1], At(caller, site.seq, site.block))
             if callee.kind != "class" or cls.number not in callee.ref:
                 continue
             given = dict(site.call[3]).get(name)
             if given is None and position is not None and position < len(site.call[2]):
                 given = site.call[2][position]
             if given is not None:
-                found.append(self.explained(self.evaluate(given, at), caller, row_of(site.call[4])))
-        return found
+                yield caller, site, given
 
     def _member_function(self, method: Function) -> Value:
         if any(part[-1] in ("property", "cached_property", "setter", "getter") for part in method.record.decorators):
@@ -307,6 +376,14 @@ class Inference(Evaluation):
 def _is_field(value: Value) -> bool:
     """Whether a class-level value is the `field(...)` of a dataclass, which says nothing about the attribute."""
     return value.kind == "object" and bool(value.ref) and "dataclasses.field" in value.ref
+
+
+def _is_placed(value: Value) -> bool:
+    """Whether it is known of some tensor in a container where it lives."""
+    if value.kind == "tensor":
+        return value.where is not None
+    held = value.items
+    return any(_is_placed(one) for one in ((held,) if isinstance(held, Value) else held or ()))
 
 
 def _is_settled(declared: Value) -> bool:

@@ -111,8 +111,8 @@ class Kernels:
     """The linked C++ and CUDA files."""
 
     def __init__(self, files: Mapping[str, CudaIndex]) -> None:
-        self._sources = KernelSources(files)
-        self._flow = Flow(self._sources)
+        self.sources = KernelSources(files)
+        self._flow = Flow(self.sources)
         self._contracts: tuple[MatchContract, ...] | None = None
 
     def contracts(self) -> tuple[MatchContract, ...]:
@@ -144,10 +144,10 @@ class Kernels:
 
     def untrusted(self) -> tuple[tuple[str, int], ...]:
         """Files with regions that did not parse, and how many."""
-        return tuple((path, len(index.untrusted)) for path, index in self._sources.files.items() if index.untrusted)
+        return tuple((path, len(index.untrusted)) for path, index in self.sources.files.items() if index.untrusted)
 
     def _matching(self) -> Iterator[Place]:
-        for path, index in self._sources.files.items():
+        for path, index in self.sources.files.items():
             for function in index.functions:
                 if function.matchers:
                     yield Place(path, function)

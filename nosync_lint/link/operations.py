@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, alternatives, vote
-from nosync_lint.models import load
+from nosync_lint.models import any_of, load
 
 Keywords = Mapping[str, Value]
 _INT, _STR = Value("int"), Value("str")
@@ -38,7 +37,10 @@ class Operations:
                     self.methods[name] = row
         self.module_type = f"{modules['tensors']}.nn.Module"
         self.device_type = f"{modules['tensors']}.device"
-        self._operators = modules["tensors"]
+        self._views = frozenset(modules["views"])
+        kinds = ("mask", "host", "numpy", "count", "device", "integers")
+        self._announces = {kind: any_of(self.conventions[kind]) for kind in kinds}
+        self._tensor_methods = frozenset(data["types"]["only_tensors_have"])
 
     # -- places and dtypes --
 
@@ -82,9 +84,9 @@ class Operations:
 
     @cache  # noqa: B019 - one instance lives as long as the run
     def convention(self, name: str) -> str | None:
-        """The kind of host value that a name announces: "host", "numpy" or None."""
-        for kind, patterns in self.conventions.items():
-            if any(fnmatchcase(name, pattern) for pattern in patterns):
+        """What a name announces: something of the "host" or "numpy", a "device", "count", "integers", "mask", None."""
+        for kind in ("mask", "host", "numpy", "count", "device", "integers"):
+            if self._announces[kind](name):
                 return kind
         return None
 
@@ -103,7 +105,12 @@ class Operations:
     def method(self, name: str, operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value | None:
         """The result of a method of a tensor, or None where no row knows it."""
         row = self.methods.get(name)
-        return None if row is None else self._result(row, operand, [operand, *args], kwargs)
+        if row is None:
+            return None
+        result = self._result(row, operand, [operand, *args], kwargs)
+        if operand.where == "pinned" and result.where == "host" and (name in self._views or name.endswith("_")):
+            return result._replace(where="pinned")
+        return result
 
     def knows(self, dotted: str) -> bool:
         """Whether `function` has a row for an external function."""
@@ -113,6 +120,23 @@ class Operations:
         """Whether an external function makes a tensor where `device=` or the ambient device says."""
         row = self.functions.get(dotted)
         return row is not None and row.get("where") == "argument"
+
+    def makes_group(self, dotted: str) -> bool:
+        """Whether an external function makes a process group."""
+        return dotted in self.conventions["group_factories"]
+
+    def passes(self, name: str) -> bool:
+        """Whether a method of an object that is not known hands its first argument through."""
+        return name in self.conventions["passes"]
+
+    def only_tensors_have(self, name: str) -> bool:
+        """Whether a method is one that nothing but a tensor has."""
+        return name in self._tensor_methods
+
+    def moves(self, name: str) -> bool:
+        """Whether a method gives back its receiver in another place."""
+        row = self.methods.get(name)
+        return row is not None and row.get("where") in ("move", "host", "device", "pinned")
 
     def may_imply_tensor(self, name: str) -> bool:
         """Whether `implies_tensor` can be true for some arguments."""
@@ -141,22 +165,27 @@ class Operations:
             return Value("dtype", dtype=operand.dtype)
         return Value(form)
 
+    def of_any_tensor(self, name: str) -> Value | None:
+        """An attribute that tensors and arrays have and little else: their shape, dtype and device."""
+        form = self.attributes.get(name)
+        return self.attribute(name, Value("tensor", trust=1)) if form in ("sizes", "device", "dtype") else None
+
     def binary(self, op: str, left: Value, right: Value) -> Value:
         """An arithmetic operator of which one side is a tensor, or of two plain values."""
         tensors = [value for value in (left, right) if value.kind == "tensor"]
         if not tensors:
             return _plain(op, left, right)
-        where = _operand_where(tensors)
+        where, told = _operand_where(tensors)
         rank = _broadcast(left, right)
         dtype = "float" if op == "/" else _promote([left, right])
         if dtype is None and op in _ARITHMETIC and "float" not in (left.kind, right.kind) and _has_number(left, right):
             dtype = "number"  # an int or a float, and no mask
         if op == "@":
             rank = None
-        trust = min(value.trust for value in tensors)
+        trust = told.trust
         if len(tensors) == 1 and not (left.known and right.known):
             trust = min(trust, 1)
-        return Value("tensor", where, rank, dtype, trust=trust, why=tensors[0].why)
+        return Value("tensor", where, rank, dtype, trust=trust, why=told.why)
 
     def compare(self, left: Value, right: Value) -> Value:
         """`==`, `<` and the like: a bool tensor where a tensor takes part."""
@@ -175,7 +204,7 @@ class Operations:
         where, trust, why = self._where(row.get("where"), operand, args, kwargs)
         dtype = self._dtype(row.get("dtype"), operand, args, kwargs)
         rank = self._rank(row.get("rank"), row["form"], operand, args, kwargs)
-        tensor = Value("tensor", where, rank, dtype, trust=trust, why=why)
+        tensor = Value("tensor", where, rank, dtype, trust=trust, dense=self._dense(row, operand), why=why)
         if result == "list":
             return Value("list", items=tensor._replace(rank=operand.rank), trust=trust)
         if result.startswith("tuple:"):
@@ -203,23 +232,34 @@ class Operations:
             return tensor
         return tensor
 
+    @staticmethod
+    def _dense(row: Mapping[str, Any], operand: Value) -> bool | str | None:
+        """Whether a result fills its memory without gaps: stated by the row, and for a copy kept from its operand."""
+        stated: bool | str | None = row.get("dense")
+        gaps = stated == "reordered" and operand.dense is False
+        return operand.dense if stated == "same" or gaps else stated
+
     def _where(self, form: Any, operand: Value, args: Sequence[Value], kwargs: Keywords) -> tuple[str | None, int, Any]:
         given = kwargs.get("device")
         if form in ("argument", "like") and given is not None and given.kind != "none":
             where = self.device(given)
             trust = 2 if given.known and (given.where or given.ref is not None) else 1
+            trust = 0 if where in HOST and given.trust < 2 and form == "like" else trust
             return where, min(trust, 1) if where == "parametrised" else trust, None
         if form == "argument":
             pinned = kwargs.get("pin_memory")
             return ("pinned" if pinned is not None and pinned.ref is True else "host"), 2, None
         if form in ("host", "pinned", "device"):
-            return form, 2, None
+            return form, max(operand.trust, 1) if operand.kind == "tensor" else 2, None
+        if form == "view" and operand.kind == "tensor" and operand.where is not None:
+            return operand.where, operand.trust, operand.why
         if form == "move":
             return self._move(operand, args[1:], kwargs)
         tensors = [v for v in self._tensors(args, kwargs) if v.kind == "tensor"]
         if not tensors:
             return None, 1, operand.why
-        return _operand_where(tensors), min(v.trust for v in tensors), tensors[0].why
+        where, told = _operand_where(tensors)
+        return where, told.trust, told.why
 
     def _move(self, operand: Value, args: Sequence[Value], kwargs: Keywords) -> tuple[str | None, int, Any]:
         """`t.to(...)`: a device, a dtype, another tensor, or several of them."""
@@ -235,7 +275,9 @@ class Operations:
         if given.kind in ("unknown", "bottom") and "device" not in kwargs:
             return operand.where if operand.where in ACCELERATED else None, min(operand.trust, 1), operand.why
         where = self.device(given)
-        return where, 1 if where == "parametrised" else operand.trust, None
+        if where in HOST and given.trust < 2:
+            return where, 0, None  # a device that was worked out is seldom the host, and another call may bring another
+        return where, 1 if where == "parametrised" else max(operand.trust, 1), None
 
     def _tensors(self, args: Sequence[Value], kwargs: Keywords) -> list[Value]:
         found = []
@@ -333,13 +375,18 @@ def _element(value: Value) -> Value:
     return vote(items) if items else UNKNOWN
 
 
-def _operand_where(tensors: Sequence[Value]) -> str | None:
-    """Operands of one operation live together; a 0-dim host tensor may join device ones."""
-    places = [value.where for value in tensors if value.where is not None]
-    for place in places:
-        if place in ACCELERATED:
-            return place
-    return "host" if places and places[0] in HOST else places[0] if places else None
+def _operand_where(tensors: Sequence[Value]) -> tuple[str | None, Value]:
+    """Where the operands of one operation live, and the one that tells: together, but for 0-dim host tensors."""
+    near = [value for value in tensors if value.where in ACCELERATED]
+    if near:
+        told = max(near, key=lambda value: value.trust)
+        return told.where, told
+    placed = [value for value in tensors if value.where is not None]
+    told = min(placed or tensors, key=lambda value: value.trust)
+    if not placed:
+        return None, told
+    unknown = len(placed) < len(tensors)
+    return ("host" if placed[0].where in HOST else placed[0].where), told.weaker(1) if unknown else told
 
 
 def _broadcast(left: Value, right: Value) -> int | None:

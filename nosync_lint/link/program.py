@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from nosync_lint.finding import Hop
+from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, FunctionRecord, IndexWrite, ModuleIndex, row_of, unpack
+from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
+from nosync_lint.link.capture import Capture
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
-from nosync_lint.link.evaluation import At
+from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
 from nosync_lint.link.heat import HeatMap, Roots
-from nosync_lint.link.indexing import IndexShape
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
+from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.project import Class, Function, Module, Project, called_name
-from nosync_lint.link.semantics import CallModel, Semantics, Verdict
-from nosync_lint.link.values import UNKNOWN, Value
-from nosync_lint.link.wording import wording
+from nosync_lint.link.project import Class, Function, Module, Project
+from nosync_lint.link.semantics import Semantics, Verdict
+from nosync_lint.link.sharing import waiting
+from nosync_lint.link.syncs import Sync, Syncs
+from nosync_lint.link.values import Value
+from nosync_lint.link.wording import receiver, releases, spelled, wording
 from nosync_lint.source import SourceFile, Span
-
-Fact = TypeVar("Fact", IndexWrite, CallSite)
-
-
-class WriteSite(NamedTuple):
-    """An index write in a function, with what is known of its parts."""
-
-    function: Function
-    write: IndexWrite
-    target: Value
-    shape: IndexShape
-    value: Value
-    verdict: Verdict
-
-
-class CallRef(NamedTuple):
-    """A call that the model knows, on the operand it would synchronise with."""
-
-    function: Function
-    site: CallSite
-    model: CallModel
-    operand: Value
-    verdict: Verdict
 
 
 class ClassSite(NamedTuple):
@@ -62,6 +44,15 @@ class DropSite(NamedTuple):
     dropped: DroppedPosition
 
 
+class CaptureSync(NamedTuple):
+    """A wait that is met while a graph is captured: a sync, or a call into C++. `hops` lead to it from the region, and
+    `trust` is 0 where conditions decide on the way."""
+
+    wait: Sync | CxxCall
+    hops: tuple[Hop, ...]
+    trust: int
+
+
 class Program:
     """Everything linked. Facts are computed when a rule first asks for them."""
 
@@ -75,101 +66,80 @@ class Program:
         contracts: Sequence[Contract] = (),
         censuses: Sequence[Census] = (),
         root: Path | None = None,
+        capture: Sequence[str] = (),
+        jobs: int = 1,
     ) -> None:
+        self._jobs = jobs
         self.project = Project(python, root)
         self.operations = Operations()
         self.semantics = Semantics(targets)
         self.roots = Roots(self.project, hot, cold)
-        self.inference = Inference(self.project, self.operations, self.roots.is_hot, self.roots.other_platform)
+        self.inference = Inference(self.project, self.operations, self.roots)
         self.cuda, self._hot, self._cold = tuple(cuda), tuple(hot), tuple(cold)
+        self.capture = Capture(self.project, self.inference, self.roots, capture)
         self._contracts, self._censuses = tuple(contracts), tuple(censuses)
         self._reported = frozenset(file.name for file, _ in cuda if file.reported)
+        self._all_reported = self._reported.union(file.name for file, _ in python if file.reported)
 
     @cached_property
     def kernels(self) -> Kernels:
         return Kernels({file.name: index for file, index in self.cuda})
 
     @cached_property
+    def cxx(self) -> Cxx:
+        return Cxx(self.project, self.inference, lambda: self.heat, self.kernels.sources, self._hot)
+
+    @cached_property
+    def launches(self) -> Launches:
+        return Launches(self.project, self.inference, self.roots, self.cxx)
+
+    @cached_property
     def heat(self) -> HeatMap:
         return HeatMap(self.project, self.inference, self.roots)
 
     @cached_property
-    def writes(self) -> tuple[WriteSite, ...]:
-        """Every index write of the project that may synchronise. Asked of all files, so that what is inferred does
-        not depend on which of them are reported."""
-        found = []
-        for function, write in self._running(lambda record: record.writes):
-            at = At(function, write.seq, write.block)
-            target = self.inference.value(write.base, at)
-            if target.kind != "tensor":
-                continue
-            value = self.inference.value(write.value, at)
-            shape = self.inference.index_shape(write.subscript, at)
-            verdict = self.semantics.index_write(target, shape, value, write.op)
-            if verdict.row:
-                found.append(WriteSite(function, write, target, shape, value, verdict))
-        return tuple(found)
+    def syncs(self) -> tuple[Sync, ...]:
+        """Every place of the linked project that may wait in a targeted release. Asked of every file, so that what is
+        inferred does not depend on which of them are reported."""
+        return waiting(self.judged, self.project.functions, self._jobs, lambda: self.heat)
 
     @cached_property
-    def calls(self) -> tuple[CallRef, ...]:
-        """Every call of the linked project that the model knows to synchronise, by name and operand."""
-        names = self._known_names()
-        called = (one for one in self._running(lambda record: record.calls) if called_name(one[1].call) in names)
-        return tuple(ref for function, site in called if (ref := self._call_ref(function, site)) is not None)
-
-    def _running(self, facts: Callable[[FunctionRecord], Sequence[Fact]]) -> Iterator[tuple[Function, Fact]]:
-        """Facts of all functions, without code that never runs on CUDA, in project order."""
-        for function in self.project.functions:
-            if not self.roots.elsewhere(function):
-                for fact in facts(function.record):
-                    if not self.roots.other_platform(function, fact.block):
-                        yield function, fact
-
-    def _known_names(self) -> frozenset[str]:
-        """The last names of calls that the model knows, and what the project calls them."""
-        known = self.semantics.call_names
-        aliases = {
-            name
-            for function in self.project.functions
-            for name, definitions in function.record.definitions.items()
-            for one in definitions
-            if (one.value[0] == "import" and one.value[2] in known)
-            or (one.value[0] == "attr" and one.value[2] in known)
-        }
-        return known | aliases
-
-    def _call_ref(self, function: Function, site: CallSite) -> CallRef | None:
-        func, args = site.call[1], site.call[2]
-        place = At(function, site.seq, site.block)
-        value_of = self.inference.value
-        model: CallModel | None = None
-        operand = UNKNOWN
-        if func[0] == "attr":
-            base = value_of(func[1], place)
-            if base.kind == "tensor":
-                model, operand = self.semantics.methods.get(func[2]), base
-        if model is None:
-            callee = value_of(func, place)
-            if callee.kind == "extern":
-                model = self.semantics.functions.get(callee.ref)
-                given = next((value for name, value in site.call[3] if name == "input"), None)
-                first = args[0] if args else given
-                operand = value_of(first, place) if first is not None else UNKNOWN
-        if model is None or operand.where in ("host", "pinned", "meta") or operand.kind not in ("tensor", "unknown"):
-            return None
-        has_dim = any(name == "dim" and value != ("const", None) for name, value in site.call[3])
-        trust = operand.trust if operand.accelerated else 0
-        verdict = self.semantics.call(model, has_dim, trust)
-        return CallRef(function, site, model, operand, verdict) if verdict.synchronises else None
+    def judged(self) -> Syncs:
+        """The sites of the linked project, with what the models say of them."""
+        return Syncs(self.project, self.inference, self.semantics, self.roots)
 
     @cached_property
     def sinks(self) -> Sinks:
-        """De-duplications and other counted shapes by function, where they are at least likely and not debugging."""
+        """De-duplications by function, where they are at least likely and not debugging."""
         found: dict[int, tuple[CallSite, ...]] = {}
-        for ref in self.calls:
-            if ref.verdict.trust and self.roots.rare_block(ref.function, ref.site.block) is None:
-                found[ref.function.number] = (*found.get(ref.function.number, ()), ref.site)
+        for sync in self.syncs:
+            usual = self.roots.rare_block(sync.function, sync.block) is None
+            if sync.sink and sync.site is not None and sync.verdict.trust and usual:
+                found[sync.function.number] = (*found.get(sync.function.number, ()), sync.site)
         return found
+
+    @cached_property
+    def capture_syncs(self) -> tuple[CaptureSync, ...]:
+        """Every wait that is met while a graph is captured, at least likely, by the shortest way to it."""
+        waits: dict[int, list[Sync | CxxCall]] = defaultdict(list)
+        for sync in self.syncs:
+            if sync.verdict.trust and self.semantics.waits(sync.verdict.row):
+                waits[sync.function.number].append(sync)
+        for call in self.cxx.calls:
+            if call.trust:
+                waits[call.function.number].append(call)
+        found: dict[tuple[int, int, str], CaptureSync] = {}
+        for one in self.capture.reached():
+            for wait in waits.get(one.function.number, ()):
+                if self.capture.runs(one, wait.seq, wait.block):
+                    row, trust = (wait.verdict.row, wait.verdict.trust) if isinstance(wait, Sync) else ("", wait.trust)
+                    last = Hop(wait.function.module.file.name, row_of(wait.pos), "waits here")
+                    surely = self.capture.surely_runs(one, wait.seq, wait.block, wait.pos)
+                    told = CaptureSync(wait, (*one.hops(), last), trust if surely else 0)
+                    known = found.get((one.function.number, wait.pos, row))
+                    if known is None or known.trust < told.trust:
+                        found[one.function.number, wait.pos, row] = told
+        return tuple(found[key] for key in sorted(found))
 
     @cached_property
     def lost_overrides(self) -> tuple[LostOverride, ...]:
@@ -186,12 +156,13 @@ class Program:
     @cached_property
     def has_roots(self) -> bool:
         """Whether any hot root matches something in the project."""
-        return any(self.roots.is_hot(function) for function in self.project.functions)
+        return any(self.roots.is_hot(function) for function in self.project.functions) or self.cxx.has_roots()
 
     @cached_property
     def unmatched_roots(self) -> tuple[str, ...]:
-        """The given hot roots and cold stops that name no function."""
-        return tuple(self.roots.unmatched((*self._hot, *self._cold)))
+        """The given hot roots and cold stops that name no function, of Python or (for roots) of C++."""
+        found = self.roots.unmatched((*self._hot, *self._cold))
+        return tuple(name for name in found if name not in self._hot or not self.cxx.named(name))
 
     @property
     def call_counts(self) -> tuple[int, int]:
@@ -206,22 +177,48 @@ class Program:
         return any(method.parameter(contract.argument) is not None for method in methods)
 
     def sites(self, kind: str) -> Sequence[object]:
-        """The sites of one kind, in project order. Kinds: index-write, call, class, drop, matcher, unmatched."""
-        if kind == "index-write":
-            return [site for site in self.writes if site.function.module.file.reported]
-        if kind == "call":
-            return [ref for ref in self.calls if ref.function.module.file.reported]
+        """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
+        cxx-call, cxx-line, capture-sync, or the slug of a rule whose rows of the model say what waits."""
         if kind == "class":
             return [ClassSite(lost.cls, lost) for lost in self.lost_overrides if lost.cls.module.file.reported]
         if kind == "drop":
             return [DropSite(d.method, d) for d in self.dropped_positions if d.method.module.file.reported]
         if kind == "matcher":
             return [pair for pair in self.kernels.contracts() if pair.path in self._reported]
+        if kind == "strided-argument":
+            return [one for one in self.launches.strided_arguments() if one.path in self._all_reported]
+        if kind == "launch":
+            strides, spans = self.launches.assumed_strides(), self.launches.short_spans()
+            return [one for found in (strides, spans) for one in found if one.path in self._all_reported]
         if kind == "unmatched":
             return [one for one in self.kernels.unmatched_arguments() if one.path in self._reported]
         if kind == "census":
             return self._censuses
-        return ()
+        if kind == "capture-sync":
+            return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
+        if kind == "cxx-call":
+            return [one for one in self.cxx.calls if one.function.module.file.reported]
+        if kind == "cxx-line":
+            return [one for one in self.cxx.lines if one.wait.unit.path in self._reported]
+        return self._by_rule.get(kind, ())
+
+    @cached_property
+    def _by_rule(self) -> dict[str, list[Sync]]:
+        found: dict[str, list[Sync]] = defaultdict(list)
+        for sync in self.syncs:
+            if sync.function.module.file.reported:
+                found[sync.verdict.rule].append(sync)
+        return found
+
+    def when(self, verdict: Verdict) -> str:
+        """The releases in which a verdict holds, in words."""
+        return releases(verdict.releases, self.semantics.targets)
+
+    def cure(self, sync: Sync) -> str:
+        """What to write instead, by the row of the model, about the operand that it speaks of."""
+        text = spelled(sync.spelled) or "t"
+        cure = re.sub(r"\{t\}(?=[.\[])", lambda _: receiver(text), self.semantics.cure(sync.verdict.row))
+        return cure.replace("{t}", text)
 
     def hop(self, function: Function, note: str) -> Hop:
         """The first row of a function, with a note."""
@@ -235,9 +232,9 @@ class Program:
         """The calls that lead to a sink, and the sink."""
         return hops_of(leak, lambda function: function.module.file.name)
 
-    def sink(self, function: Function, site: CallSite) -> str:
+    def sink(self, function: Function, pos: int) -> str:
         """A name for a place that several findings lead to."""
-        return f"{function.module.file.name}:{row_of(site.call[4])}"
+        return f"{function.module.file.name}:{row_of(pos)}"
 
     def evidence(self, value: Value) -> tuple[Hop, ...]:
         """Why a value is believed to be what it is: where it was made, or how it came in."""
@@ -252,7 +249,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a site stands. `pos` and `statement` are packed places of Python files, `span` a ready one."""
+    """Where a site stands. `pos` and `statement` are packed places, `span` a ready one. A place outside Python carries
+    its own `heat`, with the root and the chain of calls that lead to it."""
 
     filename: str
     row: int
@@ -261,21 +259,33 @@ class Place:
     statement: int | None = None
     function: Function | None = None
     block: int = 0
+    heat: Heat | None = None
+    root: str | None = None
+    chain: tuple[Hop, ...] = ()
 
 
 def place_of(site: object) -> Place | None:
     """The place of a site, or None where the rule says it itself."""
     match site:
-        case WriteSite(function=function, write=write):
-            return _place(function, write.pos, write.statement, write.block)
-        case CallRef(function=function, site=call):
-            return _place(function, call.call[4], call.statement, call.block)
+        case Sync(function=function):
+            return _place(function, site.pos, site.statement, site.block)
         case DropSite(function=function, dropped=dropped):
             return _place(function, dropped.call.call[4], dropped.call.statement, dropped.call.block)
         case ClassSite(cls=cls):
             row, column, _, _ = unpack(cls.record.pos)
             span = Span(row, column + 1, row, column + len("class ") + len(cls.record.name) + 1)
             return Place(cls.module.file.name, row, span=span)
+        case CaptureSync(wait=wait):
+            return place_of(wait)
+        case CxxCall(function=function, site=call):
+            return _place(function, site.pos, call.statement, call.block)
+        case CxxLine(wait=wait):
+            pos = wait.pos
+            return Place(wait.unit.path, row_of(pos), pos, heat=site.heat, root=site.root, chain=site.chain)
+        case StridedArgument(path=path, pos=pos) | ShortSpan(path=path, pos=pos):
+            return Place(path, row_of(pos), pos)
+        case AssumedStride(path=path, row=row):
+            return Place(path, row, span=Span(row, 1, row, 1))
         case MatchContract() | UnmatchedArguments() | Census():
             return Place(site.path, site.span.row, span=site.span)
     return None

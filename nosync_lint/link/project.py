@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from nosync_lint.index.records import AttributeWrite, CallSite, ClassRecord, Expr, FunctionRecord, ModuleIndex
 from nosync_lint.link.values import UNKNOWN, Value
@@ -13,6 +14,25 @@ from nosync_lint.source import SourceFile
 SOURCE_FOLDERS = frozenset({"src", "python", "lib"})
 FILLING = frozenset({"append", "add", "appendleft", "insert"})
 """Methods that put their last argument into a container."""
+
+
+class Fill(NamedTuple):
+    """A value put into a container, under a key or without one."""
+
+    key: Expr | None
+    value: Expr
+    seq: int
+    block: int
+
+
+def fills_of(record: FunctionRecord) -> Iterator[tuple[Expr, Fill]]:
+    """The containers that a function fills, and what it puts into them."""
+    for write in record.writes:
+        if write.op is None:
+            yield write.base, Fill(write.subscript, write.value, write.seq, write.block)
+    for site in record.calls:
+        if site.call[1][0] == "attr" and site.call[1][2] in FILLING and site.call[2]:
+            yield site.call[1][1], Fill(None, site.call[2][-1], site.seq, site.block)
 
 
 class Module:
@@ -30,11 +50,12 @@ class Module:
 class Function:
     """One function record of the project, under a project-wide number."""
 
-    __slots__ = ("_positions", "cls", "module", "number", "parent", "record")
+    __slots__ = ("_fills", "_positions", "cls", "module", "number", "parent", "record")
 
     def __init__(self, number: int, module: Module, record: FunctionRecord) -> None:
         self.number, self.module, self.record = number, module, record
         self._positions: dict[str, int] | None = None
+        self._fills: dict[str, list[Fill]] | None = None
         self.cls: Class | None = None
         self.parent: Function | None = None
 
@@ -49,10 +70,25 @@ class Function:
             self._positions = {one.name: position for position, one in enumerate(self.record.parameters)}
         return self._positions.get(name)
 
+    def local_fills(self, name: str) -> list[Fill]:
+        """What this function puts into the container that a local name holds: `rows[key] = t`, `rows.append(t)`."""
+        if self._fills is None:
+            self._fills = {}
+            for base, fill in fills_of(self.record):
+                if base[0] == "name":
+                    self._fills.setdefault(base[1], []).append(fill)
+        return self._fills.get(name, [])
+
     def is_self(self, base: Expr) -> bool:
         """Whether an expression is the instance or class that this method runs on."""
         parameters = self.record.parameters
         return base[0] == "name" and bool(parameters) and base[1] == parameters[0].name and self.binds != ""
+
+    @property
+    def is_property(self) -> bool:
+        """Whether reading an attribute runs this method."""
+        decorators = self.record.decorators if self.cls is not None else ()
+        return any(part[-1] in ("property", "cached_property", "getter") for part in decorators)
 
     @property
     def binds(self) -> str:
@@ -130,7 +166,7 @@ class Project:
         self.calls_by_name: dict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
         self.writes_by_attribute: dict[str, list[tuple[Function, AttributeWrite]]] = defaultdict(list)
         self.own_writes: dict[str, dict[int, list[tuple[Function, AttributeWrite]]]] = defaultdict(dict)
-        self.fills: dict[str, dict[int, list[tuple[Function, Expr, int, int]]]] = defaultdict(dict)
+        self.fills: dict[str, dict[int, list[tuple[Function, Fill]]]] = defaultdict(dict)
         self.methods_by_name: dict[str, list[Function]] = defaultdict(list)
         self.aliases: dict[str, set[str]] = defaultdict(set)
         self._tabulate()
@@ -339,16 +375,9 @@ class Project:
 
     def _tabulate_fills(self, function: Function, cls: Class) -> None:
         """What a method puts into containers of its instance."""
-        record = function.record
-        puts = [(w.base, w.value, w.seq, w.block) for w in record.writes if w.op is None]
-        puts += [
-            (site.call[1][1], site.call[2][-1], site.seq, site.block)
-            for site in record.calls
-            if site.call[1][0] == "attr" and site.call[1][2] in FILLING and site.call[2]
-        ]
-        for base, value, seq, block in puts:
+        for base, fill in fills_of(function.record):
             if base[0] == "attr" and function.is_self(base[1]):
-                self.fills[base[2]].setdefault(cls.number, []).append((function, value, seq, block))
+                self.fills[base[2]].setdefault(cls.number, []).append((function, fill))
 
 
 def called_name(call: Expr) -> str | None:

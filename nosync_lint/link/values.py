@@ -22,12 +22,14 @@ MAX_CLASSES = 12
 
 
 class Origin(NamedTuple):
-    """Where a fact comes from: module number, row, what stands there, and where that came from."""
+    """Where a fact comes from: module number, row, what stands there, and where that came from. `argument`: the value
+    came in as an argument, so that another call may bring another."""
 
     module: int
     row: int
     note: str
     before: Origin | None = None
+    argument: bool = False
 
     def cut(self, length: int) -> Origin:
         """The last `length` steps of the story."""
@@ -36,13 +38,15 @@ class Origin(NamedTuple):
 
 class Value(NamedTuple):
     """`kind`: tensor, numpy, int, float, bool, number, str, none, list, tuple, dict, set, iter, object, class,
-    function, method, module, extern, unknown, or bottom (not known yet).
+    function, method, module, extern, batch (a tensor, or a record of tensors like `items`), unknown, or bottom (not
+    known yet).
 
     `where` (tensors and devices): device, parametrised, host, pinned, meta, or None. `dtype`: bool, int, float, or
     number for an int or float.
-    `ref`: the class numbers or external names of an object or class, the function numbers of a function, the
-    dotted name of a module or external symbol, the value of a constant. `items`: the element of a container, or
-    the elements of a tuple. `trust`: 2 certain, 1 likely, 0 possible. `exact`: the class is the constructed one
+    `ref`: the class numbers or external names of an object or class, the function numbers of a function, the dotted
+    name of a module or external symbol, the value of a constant. `items`: the element of a container, or the
+    elements of a tuple. `dense`: whether a tensor fills its memory without gaps; "reordered" where it does, with its
+    dimensions in another order. `trust`: 2 certain, 1 likely, 0 possible. `exact`: the class is the constructed one
     and no subclass.
     """
 
@@ -54,6 +58,7 @@ class Value(NamedTuple):
     items: Any = None
     trust: int = 2
     exact: bool = False
+    dense: bool | str | None = None
     why: Origin | None = None
 
     @property
@@ -85,7 +90,8 @@ NONE = Value("none")
 def vote(values: Iterable[Value]) -> Value:
     """The value that several writers, callers or branches agree on.
 
-    Unresolved voters and None are dropped, and dropping an unresolved one costs certainty. Disagreement about
+    Unresolved voters and None are dropped, and dropping an unresolved one costs certainty. So are constant numbers
+    beside tensors. Disagreement about
     the kind is decided by the majority, and is at most possible when there is none. Confidence comes from the best
     of the winners: were it the worst, a doubt that passes once through a cycle of calls would stay in it.
     """
@@ -99,6 +105,9 @@ def vote(values: Iterable[Value]) -> Value:
     if not resolved:
         return NONE if all(value.kind == "none" for value in voters) else UNKNOWN
     trust = 1 if any(value.kind == "unknown" for value in voters) else 2
+    started = [v for v in resolved if not (v.kind in NUMBERS and v.ref is not None)]
+    if started != resolved and any(v.kind == "tensor" for v in started):
+        resolved, trust = started, 1  # `total = 0` is where a sum of tensors begins
     kinds = Counter("number" if value.kind in NUMBERS else value.kind for value in resolved)
     (kind, count), *others = kinds.most_common()
     if others:
@@ -109,10 +118,15 @@ def vote(values: Iterable[Value]) -> Value:
     joined = winners[0]
     for value in winners[1:]:
         joined = _join(joined, value)
+        if not joined.known:
+            return UNKNOWN
     if joined.kind == "tensor":
         where, agreed = _vote_where(winners)
-        joined = joined._replace(where=where)
+        told = (v.why for v in winners if v.why is not None and (v.where in ACCELERATED) == (where in ACCELERATED))
+        joined = joined._replace(where=where, why=min(told, key=_story, default=joined.why))
         trust = min(trust, agreed)
+    if joined.exact and any(value.kind == "unknown" for value in voters):
+        joined = joined._replace(exact=False)  # what was not resolved may be a subclass
     return joined.weaker(trust)
 
 
@@ -161,9 +175,10 @@ def _join(a: Value, b: Value) -> Value:
         a.where if a.where == b.where else None,
         a.rank if a.rank == b.rank else None,
         a.dtype if a.dtype == b.dtype or b.dtype is None else b.dtype if a.dtype is None else None,
-        a.ref if a.ref == b.ref else None,
+        a.ref if a.ref == b.ref else _join_fields(a.ref, b.ref) if kind == "dict" else None,
         _join_items(a.items, b.items),
         trust,
+        dense=a.dense if a.dense == b.dense else None,
         why=why,
     )
 
@@ -188,6 +203,42 @@ def _join_items(a: Any, b: Any) -> Any:
     if isinstance(a, Value) or isinstance(b, Value) or len(a) != len(b):
         return None
     return tuple(vote([x, y]) for x, y in zip(a, b, strict=True))
+
+
+def field(mapping: Value, key: object) -> Value:
+    """The entry of a dictionary under a literal key: unknown where its keys are known and this is none of them."""
+    return next((value for name, value in mapping.ref if name == key), UNKNOWN)
+
+
+def _join_fields(a: Any, b: Any) -> Any:
+    """The fields of two dictionaries that may be the same one."""
+    if a is None or b is None:
+        return None
+    fields = dict(a)
+    for key, value in b:
+        fields[key] = vote([fields[key], value]) if key in fields else value
+    return tuple(fields.items())
+
+
+def with_fills(container: Value, fills: Value) -> Value:
+    """A container with what is put into it: fields of a dictionary by their key, everything else as elements."""
+    if fills.kind == "bottom":
+        return container
+    held = container.items
+    voters = [] if held is None else [held] if isinstance(held, Value) else list(held)
+    fields = container.ref if held is not None else ()
+    known = container.kind == "dict" and fields is not None and fills.ref is not None
+    return container._replace(
+        items=vote([*voters, fills.items]), ref=_join_fields(fields, fills.ref) if known else None
+    )
+
+
+def nesting(value: Value) -> int:
+    """How many containers stand in each other."""
+    items = value.items
+    if isinstance(items, Value):
+        return 1 + nesting(items)
+    return 1 + max((nesting(one) for one in items), default=0) if items else 0
 
 
 def element(value: Value) -> Value:

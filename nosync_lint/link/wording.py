@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import Value
@@ -18,10 +19,37 @@ def wording(expr: Expr) -> str:
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 3] + "..."
 
 
+def outline(expr: Expr) -> str:
+    """An expression as source text; where that is long, without arguments and indices: `torch.tensor(...).to(...)`."""
+    text = _text(expr).replace(_CUT, "...")
+    return text if len(text) <= MAX_LENGTH else _outline(expr)
+
+
+def _outline(expr: Expr) -> str:
+    if expr[0] == "call":
+        return f"{_outline(expr[1])}({'...' if expr[2] or expr[3] else ''})"
+    if expr[0] == "attr":
+        return f"{_outline(expr[1])}.{expr[2]}"
+    if expr[0] == "sub":
+        return f"{_outline(expr[1])}[...]"
+    return wording(expr)
+
+
 def spelled(expr: Expr) -> str | None:
     """An expression as source text, or None where it is too long or has parts that have no words."""
     text = _text(expr)
     return text if len(text) <= MAX_SPELLED and _CUT not in text else None
+
+
+def arguments(call: Expr, without: Collection[str] = (), extra: str = "") -> str | None:
+    """The arguments of a call as source text, without some keywords and with more; None where one has no words."""
+    parts = [spelled(one) for one in call[2]]
+    for name, value in call[3]:
+        text = spelled(value)
+        if name not in without:
+            parts.append(f"{name}={text}" if name and text else None)
+    told = [part for part in parts if part is not None]
+    return ", ".join([*told, extra] if extra else told) if len(told) == len(parts) else None
 
 
 def receiver(text: str) -> str:
@@ -49,8 +77,10 @@ def _text(expr: Expr) -> str:
         return f"{low}:{high}" + (f":{step}" if step else "")
     if form in ("tuple", "list"):
         inner = ", ".join(_text(part) for part in expr[1])
-        return f"({inner})" if form == "tuple" else f"[{inner}]"
-    if form == "bin":
+        if form == "list":
+            return f"[{inner}]"
+        return f"({inner},)" if len(expr[1]) == 1 else f"({inner})"
+    if form in ("bin", "aug"):
         return f"{_inner(expr[2])} {expr[1]} {_inner(expr[3])}"
     if form == "unary":
         return f"{expr[1]}{' ' if expr[1] == 'not' else ''}{_inner(expr[2])}"
@@ -62,8 +92,27 @@ def _text(expr: Expr) -> str:
         return f"{_text(expr[1])}[{expr[2]}]"
     if form == "ifexp":
         return f"{_text(expr[2])} if {_text(expr[1])} else {_text(expr[3])}"
+    if form == "cmp":
+        return " ".join(
+            [_inner(expr[2]), *(f"{op} {_inner(right)}" for op, right in zip(expr[1], expr[3], strict=True))]
+        )
+    if form == "bool":
+        return f" {expr[1]} ".join(_inner(part) for part in expr[2])
     if form == "star":
         return f"*{_text(expr[1])}"
+    if form == "await":
+        return f"await {_inner(expr[1])}"
+    if form == "comp":
+        inner = f"{_text(expr[2])} for {_CUT}"
+        return f"[{inner}]" if expr[1] == "list" else f"({inner})" if expr[1] == "iter" else f"{{{inner}}}"
+    if form == "fstr":
+        return f'f"{_CUT}{_CUT.join(f"{{{_text(part)}}}" for part in expr[1])}{_CUT}"'
+    if form == "lambda":
+        return f"lambda: {_CUT}"
+    if form == "set":
+        return f"{{{', '.join(_text(part) for part in expr[1])}}}"
+    if form == "dict":
+        return f"{{{_CUT}}}"
     return _CUT
 
 
@@ -78,7 +127,9 @@ def _index(expr: Expr) -> str:
 
 
 def describe(value: Value) -> str:
-    """A tensor in words, with its article: "a 1-dim int tensor on the device"."""
+    """A tensor or Python data in words, with its article: "a 1-dim int tensor on the device"."""
+    if value.kind in _DATA:
+        return _DATA[value.kind]
     rank = "" if value.rank is None else f"{value.rank}-dim "
     dtype = "" if value.dtype in (None, "number") else f"{value.dtype} "
     where = {
@@ -91,6 +142,9 @@ def describe(value: Value) -> str:
     }[value.where]
     text = f"{rank}{dtype}tensor{where}"
     return f"an {text}" if text.startswith(("int", "8")) else f"a {text}"
+
+
+_DATA = {"list": "a list", "tuple": "a tuple", "iter": "a range or iterator", "numpy": "a numpy array"}
 
 
 def releases(names: tuple[str, ...], all_names: tuple[str, ...]) -> str:

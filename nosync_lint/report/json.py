@@ -25,7 +25,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "nosync-lint", "version": __version__},
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [finding_as_json(finding) for finding in report.findings],
         "summary": {
             "shown": len(report.findings),
             "hidden": asdict(report.hidden),
@@ -40,7 +40,8 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """One finding as JSON's own types."""
     span = finding.span
     return {
         "code": finding.code,

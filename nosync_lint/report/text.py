@@ -150,6 +150,12 @@ def _releases(releases: tuple[str, ...]) -> str:
     return ", ".join(releases)
 
 
+def printable(text: str, encoding: str) -> str:
+    """One line that an output of this encoding can hold and a terminal only prints."""
+    text = _UNSAFE.sub(_escape, text.replace("\t", " ").replace("\n", " "))
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
@@ -164,8 +170,7 @@ class _Page(ABC):
 
     def clean(self, text: str) -> str:
         """One line that the output can encode and a terminal only prints."""
-        text = _UNSAFE.sub(_escape, text.replace("\t", " ").replace("\n", " "))
-        return text.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return printable(text, self._encoding)
 
     def place(self, hop: Hop) -> str:
         return f"{hop.filename}:{hop.row}"

@@ -12,6 +12,7 @@ import pytest
 from nosync_lint.index.cuda import index_cuda
 from nosync_lint.index.cuda_macros import blank_macros
 from nosync_lint.index.cuda_records import OPAQUE, CudaFunction, Matcher
+from nosync_lint.index.records import rows_of
 
 DEEP = 5_000
 
@@ -224,5 +225,48 @@ def test_a_generated_table_is_read_in_seconds() -> None:
 
 
 def test_opaque_is_what_carries_no_value() -> None:
-    function = only_function('void f() { g("text"); }')
+    function = only_function("void f() { g(sizeof(int)); }")
     assert function.steps[0][1][2] == (OPAQUE,)
+
+
+def test_short_strings_are_kept_and_long_ones_are_not() -> None:
+    function = only_function(f'void f() {{ g("a" "b", "{"x" * 300}"); }}')
+    assert function.steps[0][1][2] == (("text", "ab"), OPAQUE)
+
+
+def test_device_functions_are_told_from_host_functions() -> None:
+    text = "__device__ int a() { return 1; }\n__host__ __device__ int b() { return 1; }\nint c() { return 1; }\n"
+    assert [function.device for function in index_cuda(text).functions] == [True, True, False]
+
+
+def test_branches_of_conditions_are_guards() -> None:
+    guards = index_cuda("void f() {\n  if (a) {\n    x();\n    return;\n  } else {\n    y();\n  }\n}\n").guards
+    assert [(one.form, one.test, rows_of(one.pos), one.leaves) for one in guards] == [
+        ("if", ("name", "a", ()), (2, 5), True),
+        ("else", ("name", "a", ()), (5, 7), False),
+    ]
+
+
+def test_branches_of_the_preprocessor_are_guards_inside_and_outside_functions() -> None:
+    text = "#ifdef A\nvoid f() {\n#if defined(B) && C\n  x();\n#else\n  y();\n#endif\n}\n#endif\n#ifndef D\nint g() { return 1; }\n#endif\n"
+    guards = [(one.form, one.test[1], rows_of(one.pos)[0]) for one in index_cuda(text).guards]
+    assert guards == [
+        ("define", "A", 1),
+        ("define", "defined(B) && C", 3),
+        ("undefined", "defined(B) && C", 5),
+        ("define", "!D", 10),
+    ]
+
+
+def test_an_initial_value_computed_once_is_guarded() -> None:
+    (guard,) = index_cuda("void f() {\n  static int n = count();\n  int m = count();\n}\n").guards
+    assert (guard.form, rows_of(guard.pos)) == ("static", (2, 2))
+
+
+def test_a_macro_before_a_body_is_a_function_and_one_before_a_semicolon_is_a_call() -> None:
+    index = index_cuda('PYBIND11_MODULE(ext, m) {\n  m.def("f", &f);\n}\nEXPORT(name, ns::g);\n')
+    (block,) = index.functions
+    assert [parameter.type for parameter in block.parameters] == ["ext", "m"]
+    assert [(call[1][1], call[2]) for call in index.calls] == [
+        ("EXPORT", (("name", "name", ()), ("name", "ns::g", ())))
+    ]

@@ -206,3 +206,103 @@ def test_calls_that_were_not_resolved_are_counted(link: Link) -> None:
     assert linked.program.call_counts == (0, 0)
     assert linked.program.heat is not None
     assert linked.program.call_counts == (1, 1)
+
+
+def test_reading_a_property_runs_it(link: Link) -> None:
+    text = """
+class Table:
+    @property
+    def rows(self):
+        return refresh(self)
+    @property
+    def size(self):
+        return self.n
+def refresh(table): ...
+def step(table: Table):  # nosync-lint: hot
+    return table.rows.sum() + table.size
+"""
+    linked = link(text)
+    heat = linked.program.heat
+    assert {f.record.name for f in linked.program.project.functions if f.number in heat.hot} == {
+        "step",
+        "rows",
+        "refresh",
+    }
+    _, hops = heat.chain(linked.function("refresh"), 10, "here")
+    assert [hop.note.partition("`")[2].rstrip("`") for hop in hops[1:3]] == ["Table.rows", "refresh"]
+
+
+def test_what_a_request_runs_is_warm_unless_a_step_runs_it_too(link: Link) -> None:
+    text = """
+class Engine:
+    def add_request(self):
+        prepare(); shared()
+    def step(self):  # nosync-lint: hot
+        shared()
+def prepare(): ...
+def shared(): ...
+"""
+    linked = link(text)
+    heats = {name: linked.program.heat.heat(linked.function(name), 0).value for name in ("prepare", "shared")}
+    assert heats == {"prepare": "warm", "shared": "hot"}
+    root, hops = linked.program.heat.chain(linked.function("prepare"), 7, "here")
+    assert root is not None
+    assert root.endswith("Engine.add_request")
+    assert "warm root" in hops[0].note
+
+
+def test_a_chain_tells_the_loops_it_goes_through(link: Link) -> None:
+    text = """
+def inner(): ...
+def step():  # nosync-lint: hot
+    for a in range(3):
+        while a:
+            inner()
+    inner()
+"""
+    linked = link(text)
+    block = len(linked.function("step").record.blocks) - 1
+    _, hops = linked.program.heat.chain(linked.function("step"), 6, "here", block)
+    assert hops[-1].note == "here, in 2 nested loops"
+    _, hops = linked.program.heat.chain(linked.function("inner"), 2, "here")
+    assert [hop.note for hop in hops[1:]] == ["calls `inner`, in 2 nested loops", "here"]
+
+
+RARE = {
+    "if bad:\n        raise ValueError(x.item())": "error",
+    "raise ValueError(x.item())": "error",
+    "assert x, x.item()": "error",
+    "if not torch.cuda.is_available():\n        x.item()": "platform",
+    "if debug_mode:\n        x.item()": "debug",
+    "if bad:\n        x.item()": None,
+}
+
+
+@pytest.mark.parametrize("body", RARE)
+def test_which_blocks_run_rarely(link: Link, body: str) -> None:
+    linked = link(f"def step(x, bad, debug_mode):  # nosync-lint: hot\n    {body}\n")
+    function = linked.function("step")
+    (site,) = [site for site in function.record.calls if site.call[1][-1] == "item"]
+    assert linked.program.roots.rare_block(function, site.block) == RARE[body]
+
+
+DEVICE_CODE = """
+import triton
+import triton.language as tl
+@triton.jit
+def kernel(x):
+    helper(x)
+def helper(x):
+    if x: ...
+@triton.jit
+def other(x):
+    def inner(y): ...
+def host(x): ...
+"""
+
+
+def test_what_is_compiled_for_the_device_never_runs_on_the_host(link: Link) -> None:
+    linked = link(DEVICE_CODE)
+    elsewhere = linked.program.roots.elsewhere
+    names = {f.record.name for f in linked.program.project.functions if f.record.form == "function" and elsewhere(f)}
+    assert names == {"kernel", "helper", "other", "inner"}

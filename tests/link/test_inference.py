@@ -83,7 +83,7 @@ LOCAL = {
     "{'a': torch.zeros(3).cuda()}['a']": "device 1 float tensor, certain",
     "torch.zeros(3).cuda() if 1 else torch.ones(3).cuda()": "device 1 float tensor, certain",
     "(lambda: torch.zeros(3).cuda())()": "device 1 float tensor, certain",
-    "nothing_of_this_name": "extern",
+    "nothing_of_this_name": "unknown",
     "torch.no_such_function()": "unknown",
 }
 
@@ -387,7 +387,7 @@ DECLARED = {
 @pytest.mark.parametrize("annotation", DECLARED)
 def test_what_an_annotation_declares(link: Link, annotation: str) -> None:
     text = "from typing import *\nimport numpy as np\nimport nowhere\nIds = Optional[torch.Tensor]\nclass Cell: ...\n"
-    value = link(text + f"def f(x: {annotation}):\n    reveal(x)\n").value
+    value = link(text + f"def _f(x: {annotation}):\n    reveal(x)\n").value
     assert said(value) == DECLARED[annotation]
 
 
@@ -731,9 +731,120 @@ def test_an_unresolved_caller_costs_certainty(link: Link) -> None:
 
 
 def test_an_annotation_alone_says_a_tensor_and_not_where(link: Link) -> None:
-    value = link("def f(x: torch.Tensor):\n    reveal(x)\n").value
+    value = link("def _f(x: torch.Tensor):\n    reveal(x)\n").value
     assert value.kind == "tensor"
     assert value.where is None
+
+
+def test_a_tensor_argument_of_an_offered_function_lives_where_its_callers_tensors_do(link: Link) -> None:
+    assert said(link("def f(x: torch.Tensor):\n    reveal(x)\n").value) == "parametrised tensor, likely"
+    value = link({"data/transforms.py": "import torch\ndef f(x: torch.Tensor):\n    reveal(x)\n"}).value
+    assert value.where is None
+
+
+BATCHES = {
+    "for batch in train_loader:\n        reveal(batch['x'])": "host tensor, likely",
+    "for x, y in train_loader:\n        reveal(y)": "host tensor, likely",
+    "for i, batch in enumerate(loader):\n        reveal(batch['x'])": "host tensor, likely",
+    "for batch in loader:\n        b = batch.to('cuda')\n        reveal(b.labels)": "device tensor, likely",
+    "for batch in loader:\n        b = {k: v.cuda() for k, v in batch.items()}\n        reveal(b['x'])": "device tensor, likely",
+    "for batch in loader:\n        b = {k: v.cuda() for k, v in batch['input'].items()}\n        reveal(b['x'])": (
+        "device tensor, likely"
+    ),
+    "reveal(model(x).logits)": "parametrised tensor, likely",
+    "reveal(self.model(x)['logits'])": "parametrised tensor, likely",
+    "reveal(model(x).logits.argmax(-1))": "parametrised int tensor, likely",
+    "reveal(model(x).argmax(-1))": "parametrised int tensor, likely",
+    "reveal(model(x)[0])": "parametrised tensor, likely",
+    "reveal(model(x) > 0)": "parametrised bool tensor, likely",
+    "reveal(torch.argmax(model(x), -1))": "parametrised int tensor, likely",
+    "out, _ = model(x)\n    reveal(out)": "parametrised tensor, likely",
+    "reveal(model(x).batch_size)": "int",
+    "reveal(model(x).hidden_states[-1])": "parametrised tensor, likely",
+    "reveal(model(x).past_key_values)": "unknown",
+    "reveal(tokenizer(x, return_tensors='pt').input_ids)": "host tensor, likely",
+    "reveal(tokenizer(x, return_tensors='pt').to('cuda').input_ids)": "device tensor, likely",
+    "reveal(tokenizer(x).input_ids)": "unknown",
+    "reveal(collate_fn(x)['labels'])": "host tensor, likely",
+    "reveal(helper(x).logits)": "unknown",
+    "reveal(torch.nn.Linear(3, 4)(x))": "batch",
+}
+
+
+@pytest.mark.parametrize("body", BATCHES)
+def test_what_models_and_loaders_hand_out(link: Link, body: str) -> None:
+    given = "model, loader, train_loader, tokenizer, collate_fn, helper"
+    value = link(f"class T:\n  def _step(self, x, {given}):\n    {body}\n").value
+    assert said(value) == BATCHES[body]
+
+
+ROOTS = {
+    "class M(torch.nn.Module):\n    def forward(self, x):\n        reveal(x.sum())\n": "parametrised 0 tensor, likely",
+    "class M(torch.nn.Module):\n    def forward(self, batch):\n        reveal(batch['a'])\n": "parametrised tensor, likely",
+    "def my_loss(logits, labels):\n    reveal(labels == 1)\n": "parametrised bool tensor, likely",
+    "def _f(x):\n    reveal(x)\n": "unknown",
+    "def _f(x):\n    x.unsqueeze(0)\n    reveal(x)\n": "tensor, likely",
+}
+
+
+@pytest.mark.parametrize("text", ROOTS)
+def test_what_the_arguments_of_a_hot_root_hold(link: Link, text: str) -> None:
+    assert said(link(text).value) == ROOTS[text]
+
+
+FILLS = {
+    "d = {}\n    d['a'] = torch.zeros(3).cuda()\n    d['n'] = 3\n    reveal(d['a'])": "device 1 float tensor, certain",
+    "d = {}\n    d['a'] = torch.zeros(3).cuda()\n    d['n'] = 3\n    reveal(d['n'])": "int",
+    "d = {}\n    d['a'] = torch.zeros(3).cuda()\n    reveal(d['b'])": "unknown",
+    "d = {'n': 3}\n    d['a'] = torch.zeros(3).cuda()\n    reveal(d.get('a'))": "device 1 float tensor, certain",
+    "r = []\n    for i in range(3):\n        r.append(torch.zeros(3).cuda())\n    reveal(r[0])": "device 1 float tensor, certain",
+    "r = []\n    r.append(torch.zeros(3).cuda())\n    reveal(torch.cat(r))": "device 1 float tensor, certain",
+    "a = {'x': torch.zeros(3).cuda()}\n    b = {**a, 'n': 3}\n    reveal(b['x'])": "device 1 float tensor, certain",
+    "a = {'x': torch.zeros(3).cuda()}\n    b = {**a, 'n': 3}\n    reveal(b['n'])": "int",
+    "rows, cols = zip(*torch.zeros(3, 2).cuda())\n    reveal(rows[0])": "device 0 float tensor, certain",
+}
+
+
+@pytest.mark.parametrize("body", FILLS)
+def test_what_is_put_into_a_local_container(link: Link, body: str) -> None:
+    assert said(link(f"def f():\n    {body}\n").value) == FILLS[body]
+
+
+def test_what_a_function_makes_of_host_tensors_stays_on_the_host(link: Link) -> None:
+    text = """
+def running(x: torch.Tensor):
+    return x.new_zeros(1) + x.cumsum(0)
+def moved(x: torch.Tensor):
+    return x.to("cuda")
+def user():
+    reveal(running(torch.zeros(3)))
+    reveal(running(torch.zeros(3).cuda()))
+    reveal(moved(torch.zeros(3)))
+def other(x: torch.Tensor):
+    running(x)
+"""
+    assert [value.where for value in link(text).values] == ["host", "parametrised", "device"]
+
+
+def test_an_operation_is_where_its_surest_device_operand_is(link: Link) -> None:
+    text = "def _f(x: torch.Tensor, device):\n    y = torch.zeros(3, device=device)\n    reveal(torch.zeros(3).cuda() + y)\n"
+    assert said(link(text).value) == "device 1 float tensor, certain"
+
+
+DENSE = {
+    "torch.zeros(3, 4)": True,
+    "torch.zeros(3, 4)[:2]": True,
+    "torch.zeros(3, 4)[::2]": False,
+    "torch.zeros(3, 4)[:, :2]": False,
+    "torch.zeros(3, 4).t()": "reordered",
+    "torch.zeros(3, 4).t().contiguous()": True,
+    "torch.zeros(3, 4)[:, :2].pin_memory()": True,
+}
+
+
+@pytest.mark.parametrize("expr", DENSE)
+def test_whether_a_tensor_fills_its_memory(link: Link, expr: str) -> None:
+    assert link(f"def f():\n    reveal({expr})\n").value.dense == DENSE[expr]
 
 
 def test_a_constructor_is_believed_before_an_annotation(link: Link) -> None:

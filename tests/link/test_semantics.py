@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from nosync_lint.link.call_models import CallModels
 from nosync_lint.link.semantics import Semantics, known_releases
+from nosync_lint.registry import rules
 
 Link = Callable[..., Any]
 
@@ -70,10 +72,15 @@ WAITS = {
 ENDS_WITH_2_14 = {SCALAR, INT, INDEX0D, HOST_MASK}
 
 
+def stores(linked: Any) -> list[Any]:
+    """The stores of a scalar that wait."""
+    return [sync for sync in linked.program.syncs if sync.verdict.rule == "scalar-index-write"]
+
+
 @pytest.mark.parametrize("statement", WAITS)
 def test_a_store_waits_by_a_row_of_the_model(link: Link, statement: str) -> None:
     linked = link(SETUP.format(statement))
-    (site,) = linked.program.writes
+    (site,) = stores(linked)
     row = WAITS[statement]
     assert site.verdict.row == row
     assert ("2.14" in site.verdict.releases, "2.15" in site.verdict.releases) == (True, row not in ENDS_WITH_2_14)
@@ -82,9 +89,7 @@ def test_a_store_waits_by_a_row_of_the_model(link: Link, statement: str) -> None
 @pytest.mark.parametrize("statement", WAITS)
 def test_a_store_is_judged_for_the_targeted_release(link: Link, statement: str) -> None:
     def synchronises(release: str) -> bool:
-        return any(
-            site.verdict.synchronises for site in link(SETUP.format(statement), targets=(release,)).program.writes
-        )
+        return bool(stores(link(SETUP.format(statement), targets=(release,))))
 
     assert synchronises("2.14")
     assert synchronises("2.9")
@@ -105,7 +110,7 @@ SILENT = [
 
 @pytest.mark.parametrize("statement", SILENT)
 def test_a_store_that_does_not_wait(link: Link, statement: str) -> None:
-    assert [site for site in link(SETUP.replace("{}", statement)).program.writes if site.verdict.synchronises] == []
+    assert stores(link(SETUP.replace("{}", statement))) == []
 
 
 CONFIDENCE = {
@@ -122,21 +127,18 @@ CONFIDENCE = {
 
 @pytest.mark.parametrize("statement", CONFIDENCE)
 def test_confidence_is_what_the_evidence_allows(link: Link, statement: str) -> None:
-    (site,) = link(SETUP.format(statement)).program.writes
+    (site,) = stores(link(SETUP.format(statement)))
     assert site.verdict.confidence.value == CONFIDENCE[statement]
 
 
 def test_a_device_index_tells_that_its_target_is_on_the_device(link: Link) -> None:
-    found = [
-        site.verdict
-        for site in link("""
-def f(table: torch.Tensor, rows: torch.Tensor):
+    text = """
+def _f(table: torch.Tensor, rows: torch.Tensor):
     table[torch.arange(3).cuda()] = -1
     table[torch.arange(3)] = -1
     table[rows] = -1
-""").program.writes
-    ]
-    assert [one.confidence.value for one in found] == ["likely", "possible", "possible"]
+"""
+    assert [site.verdict.confidence.value for site in stores(link(text))] == ["likely", "possible", "possible"]
 
 
 NARROWED = {
@@ -156,7 +158,7 @@ def f(dev, rows: torch.LongTensor):
         t[rows] = 1
     t[rows] = 2
 """
-    stored = {site.value.ref: site.verdict.confidence.value for site in link(text).program.writes}
+    stored = {site.store.value.ref: site.verdict.confidence.value for site in stores(link(text))}
     assert [stored.get(1), stored.get(2)] == NARROWED[test]
 
 
@@ -167,9 +169,7 @@ def f(rows: torch.LongTensor):
     rest[0][1] = 1
     rest[0][1][2] = 2
 """
-    stored = {site.value.ref: site.verdict.synchronises for site in link(text).program.writes}
-    assert stored.get(1, False) is False
-    assert stored[2]
+    assert [site.store.value.ref for site in stores(link(text))] == [2]
 
 
 def test_a_factory_under_a_device_lives_there(link: Link) -> None:
@@ -181,11 +181,11 @@ def f(rows: torch.LongTensor):
     h = torch.zeros(8)
     h[rows] = 2
 """
-    assert [site.value.ref for site in link(text).program.writes if site.verdict.synchronises] == [1]
+    assert [site.store.value.ref for site in stores(link(text))] == [1]
 
 
 def test_a_missing_rank_is_said(link: Link) -> None:
-    (site,) = link(SETUP.format("t.reshape(mystery)[0] = -1")).program.writes
+    (site,) = stores(link(SETUP.format("t.reshape(mystery)[0] = -1")))
     assert "the rank is not known" in site.verdict.because
 
 
@@ -203,15 +203,31 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_is_known_by_name_and_operand(link: Link, call: str) -> None:
-    refs = link(SETUP.format(call)).program.calls
-    assert [ref.model.rule for ref in refs] == ["dedup-on-device"] * CALLS[call]
+    found = [sync for sync in link(SETUP.format(call)).program.syncs if sync.verdict.rule == "dedup-on-device"]
+    assert len(found) == CALLS[call]
+    assert all(sync.sink for sync in found)
 
 
 def test_a_dimension_makes_another_row_of_a_call(link: Link) -> None:
     rows = [
-        link(SETUP.format(f"t2.unique({given})")).program.calls[0].verdict.row for given in ("", "dim=0", "dim=None")
+        link(SETUP.format(f"t2.unique({given})")).program.syncs[-1].verdict.row for given in ("", "dim=0", "dim=None")
     ]
     assert rows[0] == rows[2] != rows[1]
+
+
+def test_a_cure_is_about_the_operand(link: Link) -> None:
+    program = link(SETUP.format("torch.bincount(idx + 1)")).program
+    (sync,) = (sync for sync in program.syncs if sync.verdict.rule == "counted-shape")
+    assert "device=(idx + 1).device).scatter_add_(0, idx + 1, torch.ones_like(idx + 1))" in program.cure(sync)
+
+
+@pytest.mark.parametrize(
+    ("group", "confidences"),
+    [("", ["likely"]), ("self.device_group", ["likely"]), ("group", ["possible"]), ("self.cpu_group", [])],
+)
+def test_a_process_group_tells_by_its_name_where_it_works(link: Link, group: str, confidences: list[str]) -> None:
+    text = f"import torch.distributed as dist\n\n\ndef meet(self, group):\n    dist.barrier({group})\n"
+    assert [sync.verdict.confidence.value for sync in link(text).program.syncs] == confidences
 
 
 def test_the_releases_are_in_order_and_begin_where_design_says() -> None:
@@ -249,8 +265,12 @@ def test_every_row_has_a_verdict_and_a_source() -> None:
         assert row["confidence"], row["id"]
 
 
-def test_calls_name_rows_that_exist() -> None:
-    semantics = Semantics()
-    for model in (*semantics.functions.values(), *semantics.methods.values()):
-        assert {model.row, model.with_dim} <= set(semantics.rows)
-        assert semantics.rows[model.row]["verdict"].startswith("sync")
+def test_calls_name_rows_that_a_rule_reports() -> None:
+    rows = Semantics().rows
+    assert [row for row in CallModels().rows() if "rule" not in rows[row]] == []
+
+
+def test_every_reported_row_has_a_rule_of_the_catalogue() -> None:
+    slugs = {rule.slug() for rule in rules()}
+    named = {row["rule"] for row in Semantics().rows.values() if "rule" in row}
+    assert named <= slugs

@@ -1,0 +1,114 @@
+"""Arguments that nobody reads: computed by a wait, and given to a parameter that no function which may run uses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nosync_lint.index.records import CallSite, Expr
+from nosync_lint.link.calls import Binding, bind
+from nosync_lint.link.inference import Inference
+from nosync_lint.link.parts import statements, within
+from nosync_lint.link.project import Function, Project
+from nosync_lint.link.syncs import Sync
+
+PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "override", "no_grad", "inference_mode"})
+"""Decorators that hand arguments on and read none of them."""
+
+
+class DeadArgument(NamedTuple):
+    """A wait that is made for an argument which no callee reads. `name` is the variable that holds it in between."""
+
+    sync: Sync
+    call: CallSite
+    parameter: str
+    callees: tuple[Function, ...]
+    name: str | None
+
+
+class DeadArguments:
+    """Compares what is computed for a call with what the functions it may run read."""
+
+    def __init__(self, project: Project, inference: Inference, syncs: Sequence[Sync]) -> None:
+        self._project, self._inference = project, inference
+        self._syncs: dict[int, list[Sync]] = defaultdict(list)
+        for sync in syncs:
+            self._syncs[sync.function.number].append(sync)
+
+    def __iter__(self) -> Iterator[DeadArgument]:
+        """Waits made for nothing, each once, in project order."""
+        for number, syncs in sorted(self._syncs.items()):
+            found: dict[int, DeadArgument] = {}
+            for sync in syncs:
+                for call, argument, name in self._given(self._project.functions[number], sync):
+                    dead = self._unread(sync, call, argument, name)
+                    if dead is not None:
+                        found.setdefault(sync.pos, dead)
+            yield from (found[pos] for pos in sorted(found))
+
+    @staticmethod
+    def _given(function: Function, sync: Sync) -> Iterator[tuple[CallSite, Expr, str | None]]:
+        """The arguments that a wait is made for: those it stands in, or a variable that is only given to one call."""
+        record = function.record
+        for call in record.calls:
+            if call.seq == sync.seq and call.call != sync.expr:
+                for argument in _arguments(call):
+                    if any(part == sync.expr for part in within(argument)):
+                        yield call, argument, None
+        for name, definitions in record.definitions.items():
+            here = len(definitions) == 1 and definitions[0].seq == sync.seq and "~" not in name
+            if here and any(part == sync.expr for part in within(definitions[0].value)):
+                yield from _only_use(function, name)
+
+    def _unread(self, sync: Sync, call: CallSite, argument: Expr, name: str | None) -> DeadArgument | None:
+        """Whether no function that a call may run reads an argument."""
+        function = sync.function
+        parameters: list[str] = []
+        callees: list[Function] = []
+        for target in self._inference.targets(function, call):
+            callee = self._project.functions[target.function]
+            if callee.record.flags & {"stub", "abstract"}:
+                continue
+            index = next(
+                (
+                    place
+                    for place in range(len(callee.record.parameters))
+                    if bind(callee, Binding(function, call, target.bound), place) is argument
+                ),
+                None,
+            )
+            if index is None or not self._ignores(callee, callee.record.parameters[index].name):
+                return None
+            parameters.append(callee.record.parameters[index].name)
+            callees.append(callee)
+        return DeadArgument(sync, call, parameters[0], tuple(callees), name) if callees else None
+
+    @staticmethod
+    def _ignores(callee: Function, parameter: str) -> bool:
+        """Whether a function never reads a parameter, and nothing around it does."""
+        record = callee.record
+        decorators = {path[1][-1] if path[0] == "call" else path[-1] for path in record.decorators}
+        return parameter not in record.reads and "locals" not in record.reads and decorators <= PLAIN_DECORATORS
+
+
+def _arguments(call: CallSite) -> Iterator[Expr]:
+    yield from call.call[2]
+    yield from (value for _, value in call.call[3])
+
+
+def _only_use(function: Function, name: str) -> Iterator[tuple[CallSite, Expr, str]]:
+    """The one call that a variable is given to, where nothing else reads it."""
+    record = function.record
+    variable = ("name", name)
+    if name in record.globals or any(
+        name in inner.record.reads for inner in function.module.functions if inner.parent is function
+    ):
+        return
+    uses = {seq for seq, expr in statements(record) if any(part == variable for part in within(expr))}
+    calls = [call for call in record.calls if any(argument == variable for argument in _arguments(call))]
+    if len(calls) == 1 and uses == {calls[0].seq}:
+        given = [argument for argument in _arguments(calls[0]) if argument == variable]
+        everywhere = [part for part in within(calls[0].call) if part == variable]
+        if len(given) == 1 and len(everywhere) == 1:
+            yield calls[0], given[0], name

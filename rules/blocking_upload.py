@@ -1,0 +1,86 @@
+"""A blocking copy from the host to the device waits until the stream has drained.
+
+Why it matters
+    `.to(device)`, `.cuda()` and `copy_` return when the copy is done, and the copy is queued behind everything
+    else. That holds for pinned memory too, as long as `non_blocking=True` is missing.
+
+Instead
+    Pinned memory and `non_blocking=True`: `x.pin_memory().to(device, non_blocking=True)`, where nothing overwrites
+    `x` before the copy has run. Better still: make the tensor on the device.
+
+Missed alarms
+    Tensors whose place nothing in the project shows, modules of other packages, `load_state_dict`, and
+    `torch._foreach_copy_`.
+
+False alarms
+    Tensors kept on the CPU for a reason that the program text does not show. Copies of what is already there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from nosync_lint.finding import Severity
+from nosync_lint.link.program import Program
+from nosync_lint.link.syncs import Sync
+from nosync_lint.link.wording import arguments, describe, outline, receiver, spelled, wording
+from nosync_lint.rule import Judgement, Rule, waits
+
+if TYPE_CHECKING:
+    from libcst.matchers import BaseMatcherNode
+
+
+class BlockingUpload(Rule):
+    code = "NSL104"
+    since = "0.1.0"
+    severity = Severity.ERROR
+    sites = ("blocking-upload",)
+
+    @staticmethod
+    @cache
+    def shape() -> BaseMatcherNode:
+        import libcst.matchers as m
+
+        return m.Subscript() | m.Call()
+
+    def judge(self, site: object, program: Program) -> Iterator[Judgement]:
+        assert isinstance(site, Sync)
+        store, moved = site.store, describe(site.operand)
+        if store is not None:
+            what = (
+                f"storing `{wording(store.write.value)}`, {moved}, into `{outline(site.expr)}` copies it to the device"
+            )
+        elif site.verdict.row == _MODULE:
+            what = f"`{outline(site.expr)}` copies each parameter to the device"
+        else:
+            what = f"`{outline(site.expr)}` copies {moved} to the device"
+        yield waits(site, program, what, cure="" if site.verdict.row == _MODULE else _cure(site))
+
+
+_MODULE = "h2d.module_to"
+
+
+def _cure(site: Sync) -> str:
+    """The same copy from pinned memory and without waiting; empty where a part cannot be spelled out."""
+    source, func = spelled(site.spelled), site.expr[1]
+    if source is None:
+        return ""
+    pinned = receiver(source) + ("" if site.operand.where == "pinned" else ".pin_memory()")
+    if site.store is not None:
+        target = spelled(site.expr)
+        copy = f"{target}.copy_({pinned}, non_blocking=True)" if target else ""
+    elif func[0] != "attr":
+        return ""
+    elif func[2] == "copy_":
+        target = spelled(func[1])
+        copy = f"{receiver(target)}.copy_({pinned}, non_blocking=True)" if target else ""
+    else:
+        given = arguments(site.expr, ("non_blocking",), "non_blocking=True")
+        copy = f"{pinned}.{'to' if func[2] == 'type_as' else func[2]}({given})" if given else ""
+    if not copy:
+        return ""
+    if site.spelled[0] == "call":
+        return f"make it on the device, or copy it without waiting: {copy}"
+    return f"{copy} (where nothing writes to {source} before the copy has run)"
