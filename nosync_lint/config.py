@@ -48,6 +48,11 @@ class Settings:
     hot: tuple[str, ...] = ()
     cold: tuple[str, ...] = ()
     capture: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
+    cures: tuple[str, ...] = ()
+    returns_device: tuple[str, ...] = ()
+    returns_host: tuple[str, ...] = ()
+    waivers: tuple[str, ...] = ()
     heat: str = "hot"
     min_confidence: str = "likely"
     target_torch: str = ""

@@ -21,6 +21,7 @@ from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import ModuleIndex, Pragma, Unreadable
 from nosync_lint.judge import Judged, Texts, judge
 from nosync_lint.link.call_tree import UnknownRoot
+from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract
 from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
@@ -216,11 +217,10 @@ def _shown_folder(folder: Path) -> str:
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
     files, program = linked.found.files, linked.program
     texts = Texts()
-    judged = judge(
-        program, select(settings), replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts
-    )
+    selected = select(settings)
+    judged = judge(program, selected, replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts)
     try:
-        tree = graph(program, judged.findings, texts, roots)
+        tree = graph(program, selected, judged.findings, texts, roots)
     except UnknownRoot as error:
         raise Unanswerable(str(error)) from error
     given = set(settings.hot) - set(settings.configured_hot)
@@ -253,6 +253,7 @@ def link(
         root,
         settings.capture,
         jobs,
+        Told(settings.waits, settings.cures, settings.returns_device, settings.returns_host, settings.waivers),
     )
 
 
@@ -339,12 +340,17 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
         return []
     config = _config_name(settings)
     unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
+    untold = set(program.roots.told.unmatched())
     names = [
         ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in missing)
         for kind, listed, row, missing in (
             ("hot root", settings.configured_hot, settings.row("hot"), unmatched),
             ("cold stop", settings.cold, settings.row("cold"), unmatched),
             ("capture function", settings.capture, settings.row("capture"), captured),
+            ("function that waits", settings.waits, settings.row("waits"), untold),
+            ("function that cures", settings.cures, settings.row("cures"), untold),
+            ("function", settings.returns_device, settings.row("returns-device"), untold),
+            ("function", settings.returns_host, settings.row("returns-host"), untold),
         )
         for name in listed
     ]

@@ -8,7 +8,7 @@ from nosync_lint.index.records import Pragma
 from nosync_lint.rule import Suppression
 from nosync_lint.source import Span
 
-COVERING = frozenset({"ignore", "noqa", "off", "skip-file"})
+COVERING = frozenset({"ignore", "noqa", "waiver", "off", "skip-file"})
 
 
 class Suppressions:
@@ -45,7 +45,7 @@ class Suppressions:
                 and (not other.names or other.names == pragma.names)
                 for other in self._pragmas
             )
-        if pragma.form not in ("ignore", "noqa"):
+        if pragma.form not in ("ignore", "noqa", "waiver"):
             return False
         if first <= pragma.row <= last:
             return True
@@ -61,7 +61,7 @@ class Suppressions:
         """Every comment, with whether it was needed. One that names only rules which were not judged counts as used."""
         known, judged = set(known), set(judged)
         for pragma in self._pragmas:
-            if pragma.form == "on":
+            if pragma.form in ("on", "waiver"):  # a waiver may be about something that another tool finds
                 continue
             unknown = tuple(name for name in pragma.names if name.upper() not in known and name.lower() not in known)
             asked = not pragma.names or any(name.upper() in judged or name.lower() in judged for name in pragma.names)

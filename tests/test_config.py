@@ -33,6 +33,11 @@ exclude = ["gen/*"]
 hot = ["Loop.step"]
 cold = ["Loop.stop"]
 capture = ["Loop.record"]
+waits = ["fence"]
+cures = ["upload"]
+returns-device = ["to_gpu"]
+returns-host = ["fetch"]
+waivers = ["meant"]
 heat = "warm"
 min-confidence = "certain"
 target-torch = ">=2.13"
@@ -52,9 +57,10 @@ where = "rank=3"
     )
     assert settings == Settings(
         select=("NSL1",), ignore=("scalar-index-write",), exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
-        capture=("Loop.record",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",), max_file_size=5,
-        cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 15),),
-        census=(Census("*.cuh", 3, "rank=3", 19),),
+        capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
+        waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
+        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 20),),
+        census=(Census("*.cuh", 3, "rank=3", 24),),
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

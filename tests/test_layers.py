@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "suppression": {"source", "index", "rule"},
     "judge": {"source", "config", "finding", "index", "link", "registry", "report", "rule", "suppression"},
     "explain": {"answers", "config", "finding", "index", "judge", "link", "registry", "rule", "suppression"},
-    "graph": {"source", "answers", "finding", "index", "judge", "link"},
+    "graph": {"source", "answers", "finding", "index", "judge", "link", "rule"},
     "pipeline": {
         "answers",
         "explain",

@@ -14,7 +14,9 @@ _NOQA = re.compile(
     r"(?:#|//)\s*noqa(?P<colon>:\s*(?P<names>[A-Z]{1,4}\d{2,4}(?:[,\s]+[A-Z]{1,4}\d{2,4})*))?(?P<reason>.*)", re.I
 )
 _OTHER = re.compile(r"\s*(?:#|//)")  # another tool's comment behind ours is no reason
-_WORDS = re.compile(r"nosync-lint|NSL\d", re.I)
+_FOREIGN = re.compile(r"(?:#|//)\s*(?:gpu-sync-ok|sync-ok|allow-sync)\s*:\s*(?P<reason>\S.*)", re.I)
+"""Comments by which other projects say that a wait is meant: `# gpu-sync-ok: reason`."""
+_WORDS = re.compile(r"nosync-lint|NSL\d|sync-ok|allow-sync", re.I)
 FORMS = frozenset({"ignore", "hot", "cold", "off", "on", "skip-file"})
 
 
@@ -38,6 +40,9 @@ def read_pragma(comment: str, row: int, alone: bool) -> Pragma | None:
             return Pragma(row, "unknown", (), why, alone)
         names = tuple(part.strip() for part in (known["names"] or "").split(",") if part.strip())
         return Pragma(row, known["form"].lower(), names, _OTHER.split(known["reason"], 1)[0].strip(), alone)
+    foreign = _FOREIGN.search(comment)
+    if foreign:
+        return Pragma(row, "waiver", (), foreign["reason"].strip(), alone)
     noqa = _NOQA.search(comment)
     if noqa and noqa["names"]:
         codes = tuple(part for part in re.split(r"[,\s]+", noqa["names"].upper()) if part.startswith("NSL"))

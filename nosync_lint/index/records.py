@@ -171,7 +171,8 @@ class ClassRecord(NamedTuple):
 
 
 class Pragma(NamedTuple):
-    """A comment addressed to this tool. `form`: ignore, noqa, hot, cold, off, on, skip-file, or "unknown".
+    """A comment addressed to this tool. `form`: ignore, noqa, waiver (the comment of another project),
+    hot, cold, off, on, skip-file, or "unknown".
 
     `alone`: nothing but the comment stands on its line. `names`: codes and slugs as written.
     """

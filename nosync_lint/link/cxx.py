@@ -9,12 +9,13 @@ from typing import NamedTuple
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import Expr as CudaExpr
 from nosync_lint.index.records import CallSite, Expr, row_of
+from nosync_lint.link.configured import Patterns, ends
 from nosync_lint.link.cxx_bodies import Unit
 from nosync_lint.link.cxx_exports import Extensions
 from nosync_lint.link.cxx_models import CxxModels
 from nosync_lint.link.cxx_values import CxxValues, Places
 from nosync_lint.link.cxx_waits import CxxWaits, Wait
-from nosync_lint.link.heat import HeatMap, Patterns, ends
+from nosync_lint.link.heat import HeatMap
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.kernel_sources import KernelSources
 from nosync_lint.link.names import At

@@ -26,6 +26,10 @@ class DeadArgument(NamedTuple):
     callees: tuple[Function, ...]
     name: str | None
 
+    @property
+    def function(self) -> Function:
+        return self.sync.function
+
 
 class DeadArguments:
     """Compares what is computed for a call with what the functions it may run read."""

@@ -5,6 +5,7 @@ What lies beyond the function is read from summaries.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -40,6 +41,10 @@ class Evaluation(Names):
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
         }
+
+    @abstractmethod
+    def told_of(self, dotted: str) -> Value | None:
+        """What the configuration says of the result of a function from outside the project."""
 
     def value(self, expr: Expr, at: At) -> Value:
         """What an expression is at a place."""
@@ -176,6 +181,9 @@ class Evaluation(Names):
             name = callee.ref
             if name.startswith("builtins."):
                 return builtin_call(name[9:], lambda: self._iterables(call, at), self.operations)
+            told = self.told_of(name)
+            if told is not None:
+                return told
             if self.operations.makes_group(name):
                 backend = next((self.evaluate(value, at).ref for word, value in call[3] if word == "backend"), None)
                 return Value("object", ref=(f"group of {backend}",))

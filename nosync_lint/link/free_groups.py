@@ -27,7 +27,7 @@ class RawTokens(NamedTuple):
     `position`, `cuts` one that slices by it, `closes` the call that frees the buffer in one go."""
 
     function: Function
-    call: CallSite
+    site: CallSite
     buffer: str
     tokens: str
     positioned: Function
@@ -45,26 +45,28 @@ class FreeGroups:
 
     def raw_tokens(self) -> Iterator[RawTokens]:
         """The calls that put whole tokens into a group buffer, in project order."""
-        positions = self._positions()
+        groups = list(self._groups())
+        positions = self._positions({one for function, *_ in groups for one in _family(function)})
+        for function, call, buffer, closed in groups:
+            told = None if _single(function, call) else self._told(function, positions)
+            if told is not None:
+                known = _derived(function, told[1]) if told[0] is function else frozenset[str]()
+                for tokens in _whole(function, call, known):
+                    yield RawTokens(function, call, buffer, tokens, *told, *closed)
+                    break
+
+    def _groups(self) -> Iterator[tuple[Function, CallSite, str, tuple[Function, CallSite]]]:
+        """The calls that put something into a group buffer, with the call that frees all of it."""
         for function in self._project.functions:
-            if function.binds != "self":
-                continue
-            for call in function.record.calls:
+            for call in function.record.calls if function.binds == "self" else ():
                 buffer = self._filled(function, call)
                 closed = self._closed(function, buffer) if buffer is not None else None
-                if buffer is None or closed is None or _single(function, call):
-                    continue
-                told = self._told(function, positions)
-                if told is not None:
-                    told_by, position, _ = told
-                    known = _derived(function, position) if told_by is function else frozenset[str]()
-                    for tokens in _whole(function, call, known):
-                        yield RawTokens(function, call, buffer, tokens, *told, *closed)
-                        break
+                if buffer is not None and closed is not None:
+                    yield function, call, buffer, closed
 
-    def _positions(self) -> dict[tuple[str, str], list[Function]]:
-        """Parameters by which a method slices another one in steps, itself or in a function that it hands both to, by
-        the names of method and parameter."""
+    def _positions(self, classes: set[Class]) -> dict[tuple[str, str], list[Function]]:
+        """Parameters by which a method of these classes slices another one in steps, itself or in a function that it
+        hands both to, by the names of method and parameter."""
         cut = {
             (function.number, parameter.name)
             for function in self._project.functions
@@ -72,15 +74,18 @@ class FreeGroups:
             for parameter in function.record.parameters[1 if function.binds else 0 :]
             if _places(function, parameter.name, steps)
         }
-        names = {self._project.functions[number].record.name for number, _ in cut}
-        for function in self._project.functions:
-            for call in function.record.calls:
-                if called_name(call.call) in names:
-                    cut |= self._handed(function, call, cut)
+        methods = [one for cls in sorted(classes, key=lambda cls: cls.number) for one in cls.methods.values()]
+        calls = [(method, call) for method in methods for call in method.record.calls]
+        added = cut
+        while added:
+            names = {self._project.functions[number].record.name for number, _ in cut}
+            handing = [(method, call) for method, call in calls if called_name(call.call) in names]
+            added = set().union(*(self._handed(method, call, cut) for method, call in handing)) - cut
+            cut |= added
         found: dict[tuple[str, str], list[Function]] = defaultdict(list)
         for number, parameter in sorted(cut):
             function = self._project.functions[number]
-            if function.binds == "self":
+            if function.cls in classes and function.binds == "self":
                 found[function.record.name, parameter].append(function)
         return found
 
@@ -137,14 +142,15 @@ class FreeGroups:
             return None
         for parameter in function.record.parameters[1:]:
             for cuts in positions.get((function.record.name, parameter.name), ()):
-                if cuts.cls is not None and _related(function.cls, cuts.cls):
+                if cuts.cls is not None and set(function.cls.mro) & set(cuts.cls.mro):
                     return function, parameter.name, cuts
         return None
 
 
-def _related(cls: Class, other: Class) -> bool:
-    """Whether two classes have an ancestor of the project in common."""
-    return bool(set(cls.mro) & set(other.mro))
+def _family(function: Function) -> set[Class]:
+    """The class of a method, those it inherits from, and all that inherit from one of them."""
+    above = function.cls.mro if function.cls is not None else ()
+    return {*above, *(below for cls in above for below in cls.descendants())}
 
 
 def _steps(function: Function) -> list[Expr]:

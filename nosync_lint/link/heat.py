@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.records import CallSite, Expr, row_of, rows_of
+from nosync_lint.link.configured import Configured, Patterns, Told
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
@@ -24,34 +25,12 @@ class Step(NamedTuple):
     call: CallSite | None
 
 
-class Patterns:
-    """Dotted name patterns, looked up by the last part of a name."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._literal: dict[str, list[tuple[str, ...]]] = {}
-        self._globs: list[tuple[str, ...]] = []
-        for pattern in (tuple(name.split(".")) for name in names):
-            if any(mark in pattern[-1] for mark in "*?["):
-                self._globs.append(pattern)
-            else:
-                self._literal.setdefault(pattern[-1], []).append(pattern)
-        self._ending: dict[str, list[tuple[str, ...]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._literal or self._globs)
-
-    def ending(self, name: str) -> list[tuple[str, ...]]:
-        """The patterns whose last part matches a name."""
-        if name not in self._ending:
-            globs = [pattern for pattern in self._globs if fnmatchcase(name, pattern[-1])]
-            self._ending[name] = self._literal.get(name, []) + globs
-        return self._ending[name]
-
-
 class Roots:
     """Which functions are roots, which are stops and which blocks never count; by name, marker and preset."""
 
-    def __init__(self, project: Project, hot: Sequence[str], cold: Sequence[str] = ()) -> None:
+    def __init__(
+        self, project: Project, hot: Sequence[str], cold: Sequence[str] = (), told: Told | None = None
+    ) -> None:
         self._project = project
         presets = load("presets")
         self._generic: dict[str, Any] = presets["generic"]
@@ -59,6 +38,7 @@ class Roots:
         self._is = {key: any_of(names) for key, names in lists.items()}
         self._hot_methods = {base: any_of(names) for base, names in self._generic["hot_methods_of"].items()}
         self._configured, self._configured_cold = Patterns(hot), Patterns(cold)
+        self.told = Configured(project, told or Told(), presets["blocks"]["waivers"])
         used = self._packages()
         self.presets = tuple(sorted(n for n, p in presets.items() if set(p.get("when", ())) & used))
         self._preset = {preset: Patterns(presets[preset]["hot"]) for preset in self.presets}
@@ -77,13 +57,13 @@ class Roots:
         """The given root names that name no function."""
         wanted = Patterns(hot)
         functions = [function for function in self._project.functions if function.record.form == "function"]
-        matched = {one for function in functions for one in self._matching(function, wanted)}
+        matched = {one for function in functions for one in wanted.matching(function)}
         return sorted(name for name in hot if tuple(name.split(".")) not in matched)
 
     def named(self, functions: Iterable[Function], name: str) -> list[Function]:
         """The functions that a name stands for: the end of their qualified name, or of the same method's in a base."""
         wanted = Patterns([name])
-        return [function for function in functions if self._matches(function, wanted)]
+        return [function for function in functions if wanted.match(function)]
 
     def why_hot(self, function: Function) -> str | None:
         """Why a function is a hot root, or None."""
@@ -97,7 +77,7 @@ class Roots:
         if not self._warm or self._marked.get(function.number) is not None or function.record.form != "function":
             return None
         for preset, patterns in self._warm.items():
-            if self._matches(function, patterns) and not self.is_cold(function) and not self.elsewhere(function):
+            if patterns.match(function) and not self.is_cold(function) and not self.elsewhere(function):
                 return f"runs once per request by preset `{preset}`"
         return None
 
@@ -113,9 +93,9 @@ class Roots:
         marked = self._marked.get(function.number)
         if marked is not None:
             return "marked cold" if marked == "cold" else None
-        if self._configured and self._matches(function, self._configured):
+        if self._configured and self._configured.match(function):
             return None
-        if self._configured_cold and self._matches(function, self._configured_cold):
+        if self._configured_cold and self._configured_cold.match(function):
             return "given as cold stop"
         record = function.record
         if record.form != "function":
@@ -133,8 +113,8 @@ class Roots:
         return parts[-1] if rare is None and parts[-1].startswith("test_") else rare
 
     def rare_block(self, function: Function, block: int) -> str | None:
-        """ "debug", "platform" or "error" where a debug switch guards a block, it is for another platform, or ends in
-        an exception."""
+        """ "debug", "platform", "error" or "waived" where a debug switch guards a block, it is for another platform, it
+        ends in an exception, or a context manager says that waits in it are meant."""
         key = (function.number, block)
         if key not in self._rare:
             self._rare[key] = self._find_rare(function, block)
@@ -145,13 +125,15 @@ class Roots:
         return self.rare_block(function, block) == "platform"
 
     def elsewhere(self, function: Function) -> bool:
-        """Whether a function never runs on a CUDA host: its module is for another platform, or it is device code."""
+        """Whether a function is not judged: its module is for another platform, it is device code, or a cure."""
         return self.why_elsewhere(function) is not None
 
     def why_elsewhere(self, function: Function) -> str | None:
-        """Why a function never runs on a CUDA host, or None."""
+        """Why nothing in a function is judged, or None."""
         if function.number in self._device_code:
             return "it is compiled for the device"
+        if self.told.cures and self.told.cures.match(function):
+            return "it is given as a cure: what waits in it is its business"
         part = next((part for part in function.module.name.split(".") if part in self._elsewhere), None)
         return f"its module is for another platform (`{part}`)" if part is not None else None
 
@@ -165,6 +147,14 @@ class Roots:
     def is_on_host(self, function: Function) -> bool:
         """Whether a function belongs to a part of the project whose data is still on the host."""
         return any(self._is["host_modules"](part) for part in function.module.name.split("."))
+
+    def place(self, function: Function) -> str | None:
+        """Where the configuration says that what a function gives back lives."""
+        return self.told.place(function)
+
+    def place_of(self, dotted: str) -> str | None:
+        """The same for a function from outside the project."""
+        return self.told.place_of(dotted)
 
     def is_module(self, cls: Class) -> bool:
         """Whether a class is a module of a network."""
@@ -199,6 +189,8 @@ class Roots:
             one = blocks[number]
             if one.form == "raise" or (one.ends == "raise" and one.form in ("if", "else")):
                 return "error"
+            if one.form == "with" and one.test is not None and self.told.waiver(one.test[1]):
+                return "waived"
             if one.test is None or one.form not in ("if", "else"):
                 continue
             positive = one.form == "if"
@@ -221,12 +213,12 @@ class Roots:
             return "marked hot" if marked == "hot" else None
         if record.form != "function":
             return None
-        if self._configured and self._matches(function, self._configured):
+        if self._configured and self._configured.match(function):
             return "given as hot root"
         if self.is_cold(function) or self.elsewhere(function) or "stub" in record.flags:
             return None
         for preset, patterns in self._preset.items():
-            if self._matches(function, patterns):
+            if patterns.match(function):
                 return f"hot by preset `{preset}`"
         cls = function.cls
         if cls is None:
@@ -248,23 +240,6 @@ class Roots:
             gives, takes = self._is["pool_hands_out"], self._is["pool_takes_back"]
             self._pools[cls.number] = any(map(gives, names)) and any(map(takes, names))
         return self._pools[cls.number]
-
-    def _matches(self, function: Function, patterns: Patterns) -> bool:
-        return any(True for _ in self._matching(function, patterns))
-
-    @staticmethod
-    def _matching(function: Function, patterns: Patterns) -> Iterator[tuple[str, ...]]:
-        """The patterns that match the end of a function's name, or of the same method's name in a base class."""
-        record = function.record
-        candidates = patterns.ending(record.name)
-        if not candidates:
-            return
-        names = [function.name.split(".")]
-        if function.cls is not None:
-            names += [[*cls.name.split("."), record.name] for cls in function.cls.mro[1:]]
-        for pattern in candidates:
-            if any(ends(name, pattern) for name in names):
-                yield pattern
 
     def _packages(self) -> set[str]:
         used: set[str] = set()
@@ -413,13 +388,6 @@ def _in_loops(function: Function, block: int) -> str:
     blocks = function.record.blocks
     depth = sum(blocks[number].form == "loop" for number in enclosing(blocks, block))
     return "" if not depth else ", in a loop" if depth == 1 else f", in {depth} nested loops"
-
-
-def ends(name: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a dotted name, in parts, ends as a pattern says."""
-    return len(pattern) <= len(name) and all(
-        fnmatchcase(a, b) for a, b in zip(reversed(name), reversed(pattern), strict=False)
-    )
 
 
 def _covers(function: Function, row: int, alone: bool) -> bool:

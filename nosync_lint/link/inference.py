@@ -31,6 +31,10 @@ class Roles(Protocol):
 
     def other_platform(self, function: Function, block: int) -> bool: ...
 
+    def place(self, function: Function) -> str | None: ...
+
+    def place_of(self, dotted: str) -> str | None: ...
+
 
 class Inference(Evaluation):
     """Answers what an expression is at a place. Demand-driven: nothing is computed that no question needs."""
@@ -60,6 +64,11 @@ class Inference(Evaluation):
         if base.kind != "object":
             return ()
         return tuple(method for method in self.dispatch.callees(base, read[2]) if method.is_property)
+
+    def told_of(self, dotted: str) -> Value | None:
+        """What the configuration says of the result of a function from outside the project."""
+        where = self._roots.place_of(dotted)
+        return None if where is None else Value("tensor", where)
 
     def _compute(self, node: Node) -> Value:
         kept, self._draft, depth = self._draft, {}, self._depth
@@ -180,6 +189,12 @@ class Inference(Evaluation):
         function = self.project.functions[number]
         record = function.record
         declared = self.annotations.declared(record.returns, function)
+        told = self._roots.place(function)
+        if told is not None:
+            why = Origin(
+                function.module.number, row_of(record.pos), f"`{record.name}` gives it back, by the configuration"
+            )
+            return Value("tensor", told, why=why)
         if "stub" in record.flags:
             return declared
         value = vote([self.evaluate(found.value, At(function, found.seq, found.block)) for found in record.results])

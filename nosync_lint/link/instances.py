@@ -3,7 +3,7 @@ that make them, with the tests that are passed on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nosync_lint.index.records import AttributeWrite, CallSite, Definition, Expr
@@ -108,13 +108,13 @@ class Instances:
 
     def _of_name(self, name: str, at: At) -> Iterator[tuple[Expr, At]]:
         function: Function | None = at.function
-        seq, block = at.seq, at.block
         while function is not None and function.record.form != "module":
             record = function.record
-            found, entry = [], True
+            found: list[Definition] = []
+            entry = True
             if record.form != "class" and name not in record.globals:
                 if function is at.function:
-                    found, entry = reaching(record, name, seq, block)
+                    found, entry = reaching(record, name, at.seq, at.block)
                 else:
                     found = list(record.definitions.get(name, ()))
                 yield from self._values(found, function)
@@ -129,9 +129,7 @@ class Instances:
                 yield from self._values(one.record.definitions.get(name, ()), one)
 
     @staticmethod
-    def _values(
-        definitions: Iterator[Definition] | list[Definition] | tuple[Definition, ...], function: Function
-    ) -> Iterator[tuple[Expr, At]]:
+    def _values(definitions: Sequence[Definition], function: Function) -> Iterator[tuple[Expr, At]]:
         return ((one.value, At(function, one.seq, one.block)) for one in definitions)
 
     def _arguments(self, function: Function, name: str) -> Iterator[tuple[Expr, At]]:

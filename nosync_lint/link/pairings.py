@@ -27,18 +27,15 @@ class Order(NamedTuple):
 
 
 class LostPairing(NamedTuple):
-    """Two expressions that are paired element by element in `row`, although `call` put one in another order.
-    `parted` where each was ordered by its own values."""
+    """Two expressions that are paired element by element in `row`, although the call at `site` put one in another
+    order. `apart`: they come from two arguments, and not from one."""
 
     function: Function
-    call: Expr
-    seq: int
-    block: int
-    statement: int
+    site: CallSite
     row: int
     reordered: Expr
     other: Expr
-    parted: bool
+    apart: bool
 
 
 class Pairings:
@@ -57,7 +54,7 @@ class Pairings:
             if any(self._reorders(site.call, At(function, site.seq, site.block)) for site in function.record.calls):
                 found: dict[int, LostPairing] = {}
                 for lost in self._of(function):
-                    found.setdefault(lost.call[4], lost)
+                    found.setdefault(lost.site.call[4], lost)
                 yield from (found[pos] for pos in sorted(found))
 
     def _of(self, function: Function) -> Iterator[LostPairing]:
@@ -96,16 +93,14 @@ class Pairings:
     ) -> Iterator[LostPairing]:
         """What is wrong with a pair: one source in two orders, or two arguments, each ordered by its own values."""
         first, second = one[1], other[1]
-        parted = first.source != second.source
-        if first.changed == second.changed or (parted and not self._arguments(first, second, function)):
+        apart = first.source != second.source
+        if first.changed == second.changed or (apart and not self._arguments(first, second, function)):
             return
-        if not parted and first.table is not None and first.table == second.table:
+        if not apart and first.table is not None and first.table == second.table:
             return  # one tensor, whose elements are moved on purpose
         (spelled, order), (plain, _) = (one, other) if first.changed is not None else (other, one)
         site = next(site for site in function.record.calls if site.call == order.changed)
-        yield LostPairing(
-            function, site.call, site.seq, site.block, site.statement, row, spelled, plain, parted
-        )  # fmt: skip
+        yield LostPairing(function, site, row, spelled, plain, apart)
 
     @staticmethod
     def _arguments(first: Order, second: Order, function: Function) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +14,19 @@ from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
 from nosync_lint.link.capture import Capture
+from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
 from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
+from nosync_lint.link.dead_arguments import DeadArgument, DeadArguments
+from nosync_lint.link.free_groups import FreeGroups, RawTokens
 from nosync_lint.link.heat import HeatMap, Roots
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
 from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
+from nosync_lint.link.layers import Layers, LiteralLayer
 from nosync_lint.link.operations import Operations
+from nosync_lint.link.pairings import LostPairing, Pairings
+from nosync_lint.link.pools import MissingMethod, Pools
 from nosync_lint.link.project import Class, Function, Module, Project
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.sharing import waiting
@@ -53,6 +59,10 @@ class CaptureSync(NamedTuple):
     trust: int
 
 
+BrokenContract = RawTokens | LostPairing | DeadArgument | MissingMethod | LiteralLayer
+"""A call that breaks a contract of a pool or a buffer."""
+
+
 class Program:
     """Everything linked. Facts are computed when a rule first asks for them."""
 
@@ -68,12 +78,13 @@ class Program:
         root: Path | None = None,
         capture: Sequence[str] = (),
         jobs: int = 1,
+        told: Told | None = None,
     ) -> None:
         self._jobs = jobs
         self.project = Project(python, root)
         self.operations = Operations()
         self.semantics = Semantics(targets)
-        self.roots = Roots(self.project, hot, cold)
+        self.roots = Roots(self.project, hot, cold, told)
         self.inference = Inference(self.project, self.operations, self.roots)
         self.cuda, self._hot, self._cold = tuple(cuda), tuple(hot), tuple(cold)
         self.capture = Capture(self.project, self.inference, self.roots, capture)
@@ -178,7 +189,7 @@ class Program:
 
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
-        cxx-call, cxx-line, capture-sync, or the slug of a rule whose rows of the model say what waits."""
+        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, missing-method, literal-layer, or the slug of a rule whose rows of the model say what waits."""
         if kind == "class":
             return [ClassSite(lost.cls, lost) for lost in self.lost_overrides if lost.cls.module.file.reported]
         if kind == "drop":
@@ -194,6 +205,8 @@ class Program:
             return [one for one in self.kernels.unmatched_arguments() if one.path in self._reported]
         if kind == "census":
             return self._censuses
+        if kind in self._broken:
+            return [one for one in self._broken[kind]() if one.function.module.file.reported]
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -201,6 +214,18 @@ class Program:
         if kind == "cxx-line":
             return [one for one in self.cxx.lines if one.wait.unit.path in self._reported]
         return self._by_rule.get(kind, ())
+
+    @cached_property
+    def _broken(self) -> dict[str, Callable[[], Iterable[BrokenContract]]]:
+        """Contracts of pools and buffers that a call breaks, by kind of site."""
+        project, inference, roots = self.project, self.inference, self.roots
+        return {
+            "raw-tokens": FreeGroups(project, inference).raw_tokens,
+            "lost-pairing": Pairings(project, inference).lost,
+            "dead-argument": lambda: DeadArguments(project, inference, self.syncs),
+            "missing-method": Pools(project, inference, roots).missing_methods,
+            "literal-layer": Layers(project, inference, roots).literal,
+        }
 
     @cached_property
     def _by_rule(self) -> dict[str, list[Sync]]:
@@ -279,6 +304,10 @@ def place_of(site: object) -> Place | None:
             return place_of(wait)
         case CxxCall(function=function, site=call):
             return _place(function, site.pos, call.statement, call.block)
+        case DeadArgument(sync=sync):
+            return place_of(sync)
+        case RawTokens() | LostPairing() | MissingMethod() | LiteralLayer():
+            return _place(site.function, site.site.call[4], site.site.statement, site.site.block)
         case CxxLine(wait=wait):
             pos = wait.pos
             return Place(wait.unit.path, row_of(pos), pos, heat=site.heat, root=site.root, chain=site.chain)

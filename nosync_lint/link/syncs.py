@@ -87,7 +87,12 @@ class Syncs:
     def of(self, function: Function) -> Iterator[Sync]:
         """Those of one function."""
         record = function.record
-        calls = (site for site in record.calls if called_name(site.call) in self._names)
+        waits = self._roots.told.waits
+        calls = (
+            site
+            for site in record.calls
+            if (name := called_name(site.call)) in self._names or (waits and name and waits.ending(name))
+        )
         for spot in chain[Spot](record.writes, calls, record.sites):
             yield from self.at(function, spot)
 
@@ -203,6 +208,10 @@ class Syncs:
     # -- calls --
 
     def _call(self, function: Function, site: CallSite) -> Iterator[Sync]:
+        if self._is_told_to_wait(function, site):
+            verdict = self._semantics.verdict("project.waits", 2, "the configuration says so")
+            yield self._called(function, site, verdict, UNKNOWN, ("opaque",))
+            return
         found = self.rows_of(function, site)
         if found is None:
             return
@@ -210,6 +219,17 @@ class Syncs:
             yield from self._copy(function, site, found.copy, found.given, found.base)
         for model in found.models:
             yield from self._modelled(function, site, model, found.given)
+
+    def _is_told_to_wait(self, function: Function, site: CallSite) -> bool:
+        """Whether a call runs a function of which the configuration says that it waits."""
+        waits = self._roots.told.waits
+        if not waits or not waits.ending(called_name(site.call) or ""):
+            return False
+        targets = self._inference.targets(function, site)
+        if any(waits.match(self._project.functions[target.function]) for target in targets):
+            return True
+        callee = self._inference.value(site.call[1], At(function, site.seq, site.block))
+        return callee.kind == "extern" and waits.match_name(callee.ref)
 
     def rows_of(self, function: Function, site: CallSite) -> Modelled | None:
         """What the models say of a call; None where it runs nothing that they know by name."""
