@@ -287,6 +287,9 @@ def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, un
         )
     given = set(settings.hot) - set(settings.configured_hot)
     notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
+    frozen = len(program.inference.solver.frozen)
+    if frozen:
+        notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
     if untold:
         notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
     return tuple(notes)

@@ -82,18 +82,20 @@ class DeadArguments:
                 ),
                 None,
             )
-            if index is None or not self._ignores(callee, callee.record.parameters[index].name):
+            if index is None or not self._ignores(callee, index):
                 return None
             parameters.append(callee.record.parameters[index].name)
             callees.append(callee)
         return DeadArgument(sync, call, parameters[0], tuple(callees), name) if callees else None
 
     @staticmethod
-    def _ignores(callee: Function, parameter: str) -> bool:
+    def _ignores(callee: Function, index: int) -> bool:
         """Whether a function never reads a parameter, and nothing around it does."""
         record = callee.record
+        parameter, form = record.parameters[index][:2]
         decorators = {path[1][-1] if path[0] == "call" else path[-1] for path in record.decorators}
-        return parameter not in record.reads and "locals" not in record.reads and decorators <= PLAIN_DECORATORS
+        read = {parameter, "locals"} & record.reads or form in ("args", "kwargs")
+        return not read and decorators <= PLAIN_DECORATORS
 
 
 def _arguments(call: CallSite) -> Iterator[Expr]:

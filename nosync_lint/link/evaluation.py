@@ -38,6 +38,7 @@ class Evaluation(Names):
     ) -> None:
         super().__init__(project, operations, solver, elsewhere)
         self.batches = Batches(operations)
+        self._named: dict[tuple[int, str, int, int], Value] = {}
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
         }
@@ -62,9 +63,18 @@ class Evaluation(Names):
         return UNKNOWN
 
     def _eval_name(self, expr: Expr, at: At) -> Value:
+        key = (at.function.number, expr[1], at.seq, at.block)
+        value = self._named.get(key)
+        if value is not None:
+            return value
+        solver = self.solver
+        outer, solver.provisional = solver.provisional, False
         value = self._lookup(expr[1], at)
         if value.kind in ("object", "unknown", "tensor", "number", "list"):
             value = self.narrowed(expr, value, at)
+        if not solver.provisional:  # it rests on nothing unsettled
+            self._named[key] = value
+            solver.provisional = outer
         return value
 
     def _eval_attr(self, expr: Expr, at: At) -> Value:

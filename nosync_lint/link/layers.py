@@ -64,8 +64,8 @@ class Layers:
         return None
 
     def _counted(self) -> dict[tuple[int, int], str]:
-        """Parameters that are counted from the first layer, with the attribute that holds it: by the method itself, or by
-        one of its own that it hands them to."""
+        """Parameters that are counted from the first layer, with the attribute that holds it: by the method itself, or
+        by one of its own that it hands them to."""
         staged = {cls.number: first for cls in self._project.classes if (first := self._first_layer(cls)) is not None}
         methods = [one for one in self._project.functions if one.cls is not None and one.cls.number in staged]
         found: dict[tuple[int, int], str] = {}

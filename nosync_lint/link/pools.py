@@ -60,7 +60,7 @@ class Pools:
 
     def _partial_methods(self) -> dict[str, set[int]]:
         """Methods that some classes of a family have and others lack, with those families: where two have one of their
-        own, or one that lacks it stands for another. Only classes whose members are all known can be said to lack any."""
+        own, or one that lacks it stands for another. A class lacks a method only where all its members are known."""
         members: dict[int, list[Class]] = {}
         for cls in self._project.classes:
             members.setdefault(self._families[cls.number], []).append(cls)
@@ -114,11 +114,12 @@ class Pools:
         suited = {cls for cls in lacking if self._is_closed(cls) and all(self._has(cls, other) for other in answered)}
         if len(_tops(lacking)) > 1:
             return None
-        if len(_tops(self._definers(having, name))) < 2:
+        siblings = _tops(self._definers({one.cls for one in made if self._has(one.cls, name)}, name))
+        if len(siblings) < 2:
             suited = {cls for cls in suited if self._stands_for(cls, name)}
         missing = {one.cls.number: one for one in reversed(reaching) if one.cls in suited}
-        siblings = sorted(_tops(self._definers(having, name)), key=lambda cls: cls.number)
-        methods = tuple(method for cls in siblings if (method := cls.method(name)) is not None)
+        listed = sorted(siblings, key=lambda cls: cls.number)
+        methods = tuple(method for cls in listed if (method := cls.method(name)) is not None)
         return MissingMethod(function, site, tuple(missing[n] for n in sorted(missing)), methods) if missing else None
 
     def _asks_first(self, function: Function, site: CallSite) -> bool:
@@ -131,8 +132,8 @@ class Pools:
 
     @staticmethod
     def _decidable(function: Function, site: CallSite, words: set[str]) -> bool:
-        """Whether all tests that hold at a call are asked where the instances are made, too. That several things are not
-        all true says little, and is let pass."""
+        """Whether all tests that hold at a call are asked where the instances are made, too. That several things are
+        not all true says little, and is let pass."""
         for test, outcome in holding(function.record, site.seq, site.block):
             simple = fact(test, outcome)
             if simple is None:

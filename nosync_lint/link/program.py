@@ -81,6 +81,8 @@ class Program:
         told: Told | None = None,
     ) -> None:
         self._jobs = jobs
+        python = sorted(python, key=lambda pair: pair[0].name)  # the order of files must change nothing
+        cuda = sorted(cuda, key=lambda pair: pair[0].name)
         self.project = Project(python, root)
         self.operations = Operations()
         self.semantics = Semantics(targets)
@@ -189,7 +191,8 @@ class Program:
 
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
-        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, missing-method, literal-layer, or the slug of a rule whose rows of the model say what waits."""
+        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, missing-method, literal-layer, or the
+        slug of a rule whose rows of the model say what waits."""
         if kind == "class":
             return [ClassSite(lost.cls, lost) for lost in self.lost_overrides if lost.cls.module.file.reported]
         if kind == "drop":
@@ -220,11 +223,11 @@ class Program:
         """Contracts of pools and buffers that a call breaks, by kind of site."""
         project, inference, roots = self.project, self.inference, self.roots
         return {
-            "raw-tokens": FreeGroups(project, inference).raw_tokens,
-            "lost-pairing": Pairings(project, inference).lost,
+            "raw-tokens": lambda: FreeGroups(project, inference).raw_tokens(),
+            "lost-pairing": lambda: Pairings(project, inference).lost(),
             "dead-argument": lambda: DeadArguments(project, inference, self.syncs),
-            "missing-method": Pools(project, inference, roots).missing_methods,
-            "literal-layer": Layers(project, inference, roots).literal,
+            "missing-method": lambda: Pools(project, inference, roots).missing_methods(),
+            "literal-layer": lambda: Layers(project, inference, roots).literal(),
         }
 
     @cached_property

@@ -11,10 +11,13 @@ from typing import BinaryIO
 
 from nosync_lint.index import die_with_parent
 from nosync_lint.link.project import Function
+from nosync_lint.link.solver import Node
 from nosync_lint.link.syncs import Sync, Syncs
 
 SMALL_PROGRAM = 8_000
 """Functions of a program below which a second process costs more than it saves."""
+OWN_SHARE = 0.75
+"""The part of an equal share that the first process takes, since it has other things to do meanwhile."""
 MAX_SHARES = 4
 """Half of what is inferred is asked for by every tenth of the sites: more processes would repeat each other."""
 
@@ -24,14 +27,21 @@ def waiting(
 ) -> tuple[Sync, ...]:
     """The sites of these functions that wait in a targeted release. `meanwhile` is run while other processes work."""
     shares = min(jobs, MAX_SHARES) if len(functions) >= SMALL_PROGRAM and hasattr(os, "fork") else 1
-    size = -(-len(functions) // shares) or 1
-    own, *others = [functions[start : start + size] for start in range(0, max(len(functions), 1), size)]
+    first = int(len(functions) * OWN_SHARE / shares) if shares > 1 else len(functions)
+    size = -(-(len(functions) - first) // max(shares - 1, 1)) or 1
+    own = functions[:first]
+    others = [functions[start : start + size] for start in range(first, len(functions), size)]
     started = [_start(syncs, part) for part in others]
     found = [_of(syncs, own)]
     if started:
         meanwhile()
     for part, (pid, pipe) in zip(others, started, strict=True):
-        found.append(_received(functions, pid, pipe) or _of(syncs, part))
+        sent = _received(pid, pipe)
+        if sent is None:
+            found.append(_of(syncs, part))
+            continue
+        found.append([_unpacked(functions[number - functions[0].number], one, call) for number, one, call in sent[0]])
+        syncs.frozen.update(sent[1])
     return tuple(chain.from_iterable(found))
 
 
@@ -50,20 +60,19 @@ def _start(syncs: Syncs, functions: Sequence[Function]) -> tuple[int, BinaryIO]:
         die_with_parent()
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump([_packed(one) for one in _of(syncs, functions)], pipe, pickle.HIGHEST_PROTOCOL)
+            found = [_packed(one) for one in _of(syncs, functions)]
+            pickle.dump((found, syncs.frozen), pipe, pickle.HIGHEST_PROTOCOL)
         os._exit(0)
     finally:
         os._exit(1)  # the first process does the work again, and meets the error
 
 
-def _received(functions: Sequence[Function], pid: int, pipe: BinaryIO) -> list[Sync] | None:
+def _received(pid: int, pipe: BinaryIO) -> tuple[list[tuple[int, Sync, int | None]], set[Node]] | None:
+    """What a process sends: packed syncs and frozen summaries; None where it failed."""
     with pipe:
         data = pipe.read()
     _, status = os.waitpid(pid, 0)
-    if status:
-        return None
-    first = functions[0].number
-    return [_unpacked(functions[number - first], one, call) for number, one, call in pickle.loads(data)]
+    return None if status else pickle.loads(data)
 
 
 def _packed(sync: Sync) -> tuple[int, Sync, int | None]:

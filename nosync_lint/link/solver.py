@@ -39,7 +39,7 @@ class Solver:
         self._low = sys.maxsize  # the lowest open node that the node being computed has reached
         self._reads: set[Node] = set()
         self.provisional = False  # whether something unsettled was read since this was last cleared
-        self.frozen = 0
+        self.frozen: set[Node] = set()
 
     def __len__(self) -> int:
         return len(self._settled)
@@ -118,7 +118,7 @@ class Solver:
                 if value[:-1] != self._open[node][:-1]:  # all but the story of how it is known
                     changes[node] += 1
                     if changes[node] > MAX_CHANGES:
-                        self.frozen += changes[node] == MAX_CHANGES + 1
+                        self.frozen.add(node)
                         continue
                     self._open[node] = value
                     touched |= readers[node]

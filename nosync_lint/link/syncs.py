@@ -19,6 +19,7 @@ from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
 from nosync_lint.link.project import Function, Project, called_name
 from nosync_lint.link.semantics import Semantics, Verdict
+from nosync_lint.link.solver import Node
 from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, element
 
 Spot = IndexWrite | CallSite | Site
@@ -78,6 +79,11 @@ class Syncs:
             "operate": self._operate,
         }
 
+    @property
+    def frozen(self) -> set[Node]:
+        """The summaries that kept changing and were taken as they stood."""
+        return self._inference.solver.frozen
+
     def over(self, functions: Sequence[Function]) -> Iterator[Sync]:
         """Those of some functions, in their order."""
         for function in functions:
@@ -86,6 +92,11 @@ class Syncs:
 
     def of(self, function: Function) -> Iterator[Sync]:
         """Those of one function."""
+        for spot in self.spots(function):
+            yield from self.at(function, spot)
+
+    def spots(self, function: Function) -> Iterator[Spot]:
+        """The places of a function that are worth a look: all index writes and sites, and calls by their names."""
         record = function.record
         waits = self._roots.told.waits
         calls = (
@@ -93,8 +104,7 @@ class Syncs:
             for site in record.calls
             if (name := called_name(site.call)) in self._names or (waits and name and waits.ending(name))
         )
-        for spot in chain[Spot](record.writes, calls, record.sites):
-            yield from self.at(function, spot)
+        yield from chain[Spot](record.writes, calls, record.sites)
 
     def at(self, function: Function, spot: Spot) -> Iterator[Sync]:
         """Those of one spot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import Value
@@ -50,6 +50,12 @@ def arguments(call: Expr, without: Collection[str] = (), extra: str = "") -> str
             parts.append(f"{name}={text}" if name and text else None)
     told = [part for part in parts if part is not None]
     return ", ".join([*told, extra] if extra else told) if len(told) == len(parts) else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in words: "`a`, `b` and `c`"."""
+    told = [f"`{name}`" for name in names]
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def receiver(text: str) -> str:
