@@ -12,9 +12,7 @@ from nosync_lint.link.inference import Inference
 from nosync_lint.link.parts import statements, within
 from nosync_lint.link.project import Function, Project
 from nosync_lint.link.syncs import Sync
-
-PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "override", "no_grad", "inference_mode"})
-"""Decorators that hand arguments on and read none of them."""
+from nosync_lint.models import load
 
 
 class DeadArgument(NamedTuple):
@@ -82,20 +80,21 @@ class DeadArguments:
                 ),
                 None,
             )
-            if index is None or not self._ignores(callee, index):
+            if index is None or not ignores(callee, index):
                 return None
             parameters.append(callee.record.parameters[index].name)
             callees.append(callee)
         return DeadArgument(sync, call, parameters[0], tuple(callees), name) if callees else None
 
-    @staticmethod
-    def _ignores(callee: Function, index: int) -> bool:
-        """Whether a function never reads a parameter, and nothing around it does."""
-        record = callee.record
-        parameter, form = record.parameters[index][:2]
-        decorators = {path[1][-1] if path[0] == "call" else path[-1] for path in record.decorators}
-        read = {parameter, "locals"} & record.reads or form in ("args", "kwargs")
-        return not read and decorators <= PLAIN_DECORATORS
+
+def ignores(callee: Function, index: int) -> bool:
+    """Whether a function never reads a parameter, and nothing around it does."""
+    record = callee.record
+    parameter, form = record.parameters[index][:2]
+    plain: list[str] = load("contracts")["classes"]["plain_decorators"]
+    decorators = {path[1][-1] if path[0] == "call" else path[-1] for path in record.decorators}
+    read = {parameter, "locals"} & record.reads or form in ("args", "kwargs")
+    return not read and decorators <= set(plain)
 
 
 def _arguments(call: CallSite) -> Iterator[Expr]:

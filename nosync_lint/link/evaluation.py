@@ -19,10 +19,8 @@ from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project
 from nosync_lint.link.solver import Solver
-from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, element, field, nesting, vote
+from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, field, vote
 
-MAX_NESTING = 4
-"""Containers in containers are followed so deep: recursion would nest them without end."""
 MAX_FIELDS = 24
 """A dictionary literal with more entries than this is a mapping of one kind of value."""
 MAX_OVERRIDES = 16
@@ -373,7 +371,9 @@ class Evaluation(Names):
         return Value("tuple", items=tuple(self.evaluate(part, at) for part in expr[1][:12]))
 
     def _eval_list(self, expr: Expr, at: At) -> Value:
-        return Value(expr[0], items=vote([self.evaluate(part, at) for part in expr[1][:12]]) if expr[1] else None)
+        return Value(
+            expr[0], items=capped(vote([self.evaluate(part, at) for part in expr[1][:12]])) if expr[1] else None
+        )
 
     _eval_set = _eval_list
 
@@ -396,13 +396,11 @@ class Evaluation(Names):
             else:
                 rest.append(UNKNOWN)
         values = [*fields.values(), *rest]
-        held = vote(values) if values else None
-        if held is not None and nesting(held) > MAX_NESTING:
-            return Value("dict", items=UNKNOWN)
+        held = capped(vote(values)) if values else None
         return Value("dict", ref=tuple(fields.items()) if fields and not rest else None, items=held)
 
     def _eval_comp(self, expr: Expr, at: At) -> Value:
-        return Value(expr[1], items=self.evaluate(expr[2], at))
+        return Value(expr[1], items=capped(self.evaluate(expr[2], at)))
 
     def _eval_star(self, expr: Expr, at: At) -> Value:
         return element(self.evaluate(expr[1], at))

@@ -43,6 +43,9 @@ class IndexSemantics:
             return
         for kind, item in shape.parts:
             yield from self._from_host(target, kind, item, "write.cpu_idx", "write.py_seq_idx")
+        if target.where in HOST:
+            yield from self._to_host(target, shape)
+            return
         stored = _stored(value)
         if stored in ("number", "cpu0d"):
             yield from self._scalar(target, shape, value, stored)
@@ -83,6 +86,13 @@ class IndexSemantics:
                 self._verdict(row, trust, "a sequence becomes a tensor on the host, which is copied"),
                 value,
             )
+
+    def _to_host(self, target: Value, shape: IndexShape) -> Iterator[Wait]:
+        """A store into a host table: an index of the device is copied down. One of both is seldom what it seems."""
+        for kind, item in shape.parts:
+            if kind in (*_TENSORS, "mask") and item.accelerated and item.rank != 0:
+                trust = 2 if min(target.trust, item.trust) == 2 else 0
+                yield self._verdict("write.cpu_target.cuda_idx", trust, "the table is on the host"), item
 
     def _scalar(self, target: Value, shape: IndexShape, value: Value, stored: str) -> Iterator[Wait]:
         """A store of a Python number or a 0-dim host tensor."""

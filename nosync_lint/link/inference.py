@@ -12,7 +12,7 @@ from nosync_lint.link.names import FILLED, At
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Class, Fill, Function, Project
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, vote, with_fills
+from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, capped, vote, with_fills
 
 MAX_CALLERS = 24
 """A parameter is joined over at most this many callers, taken in project order."""
@@ -265,7 +265,7 @@ class Inference(Evaluation):
                 fields.setdefault(key[1], []).append(value)
         named = len(fills) <= MAX_CALLERS and all(key is not None and key[0] == "const" for key in keys)
         ref = tuple((key, vote(found)) for key, found in fields.items()) if named else None
-        return Value("fills", ref=ref, items=vote(values))
+        return Value("fills", ref=ref, items=capped(vote(values)))
 
     def _compute_fills(self, number: int, name: str) -> Value:
         function = self.project.functions[number]

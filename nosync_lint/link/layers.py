@@ -29,7 +29,7 @@ class Layers:
 
     def __init__(self, project: Project, inference: Inference, roots: Roots) -> None:
         self._project, self._inference, self._roots = project, inference, roots
-        words = load("pools")
+        words = load("contracts")
         self._patterns: list[str] = words["layers"]["first"]
         self._questions = frozenset(words["classes"]["asks_first"])
 

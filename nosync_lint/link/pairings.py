@@ -43,7 +43,7 @@ class Pairings:
 
     def __init__(self, project: Project, inference: Inference) -> None:
         self._project, self._inference = project, inference
-        words = load("pools")["order"]
+        words = load("contracts")["order"]
         self._functions, self._methods = frozenset(words["functions"]), frozenset(words["methods"])
         self._pairs, self._pairing = frozenset(words["pairs"]), frozenset(words["pairing"])
         self._keeping, self._pairwise = frozenset(words["keeping"]), frozenset(words["pairwise"])

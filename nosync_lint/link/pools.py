@@ -36,7 +36,7 @@ class Pools:
         self._project, self._inference, self._roots = project, inference, roots
         self._instances = Instances(project, inference, roots)
         self._families = _families(project)
-        words = load("pools")
+        words = load("contracts")
         self._harmless = frozenset(words["classes"]["harmless_bases"])
         self._questions = frozenset(words["classes"]["asks_first"])
         self._closed: dict[int, bool] = {}

@@ -18,6 +18,7 @@ from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
 from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
 from nosync_lint.link.dead_arguments import DeadArgument, DeadArguments
+from nosync_lint.link.dropped_flags import DroppedFlag, DroppedFlags
 from nosync_lint.link.free_groups import FreeGroups, RawTokens
 from nosync_lint.link.heat import HeatMap, Roots
 from nosync_lint.link.inference import Inference
@@ -59,7 +60,7 @@ class CaptureSync(NamedTuple):
     trust: int
 
 
-BrokenContract = RawTokens | LostPairing | DeadArgument | MissingMethod | LiteralLayer
+BrokenContract = RawTokens | LostPairing | DeadArgument | DroppedFlag | MissingMethod | LiteralLayer
 """A call that breaks a contract of a pool or a buffer."""
 
 
@@ -191,8 +192,8 @@ class Program:
 
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
-        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, missing-method, literal-layer, or the
-        slug of a rule whose rows of the model say what waits."""
+        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag, missing-method,
+        literal-layer, or the slug of a rule whose rows of the model say what waits."""
         if kind == "class":
             return [ClassSite(lost.cls, lost) for lost in self.lost_overrides if lost.cls.module.file.reported]
         if kind == "drop":
@@ -226,6 +227,7 @@ class Program:
             "raw-tokens": lambda: FreeGroups(project, inference).raw_tokens(),
             "lost-pairing": lambda: Pairings(project, inference).lost(),
             "dead-argument": lambda: DeadArguments(project, inference, self.syncs),
+            "dropped-flag": lambda: DroppedFlags(project, inference),
             "missing-method": lambda: Pools(project, inference, roots).missing_methods(),
             "literal-layer": lambda: Layers(project, inference, roots).literal(),
         }
@@ -309,7 +311,7 @@ def place_of(site: object) -> Place | None:
             return _place(function, site.pos, call.statement, call.block)
         case DeadArgument(sync=sync):
             return place_of(sync)
-        case RawTokens() | LostPairing() | MissingMethod() | LiteralLayer():
+        case RawTokens() | LostPairing() | DroppedFlag() | MissingMethod() | LiteralLayer():
             return _place(site.function, site.site.call[4], site.site.statement, site.site.block)
         case CxxLine(wait=wait):
             pos = wait.pos

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from nosync_lint.link.values import BOTTOM, Value
+from nosync_lint.link.values import BOTTOM, Value, alike
 
 Node = tuple[Any, ...]
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Solver:
                     readers[dependency].add(node)
             touched: set[Node] = set()
             for node, value in results:
-                if value[:-1] != self._open[node][:-1]:  # all but the story of how it is known
+                if not alike(value, self._open[node]):
                     changes[node] += 1
                     if changes[node] > MAX_CHANGES:
                         self.frozen.add(node)

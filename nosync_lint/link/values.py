@@ -17,6 +17,8 @@ ACCELERATED = frozenset({"device", "parametrised"})
 NUMBERS = frozenset({"int", "float", "bool", "number"})
 MAX_TEXTS = 4
 """A string that may be more texts than this is not known."""
+MAX_NESTING = 3
+"""Containers in containers are followed so deep: recursion would nest them without end."""
 MAX_CLASSES = 12
 """A receiver that may be of more classes than this is of no known class."""
 
@@ -236,12 +238,34 @@ def with_fills(container: Value, fills: Value) -> Value:
     )
 
 
-def nesting(value: Value) -> int:
-    """How many containers stand in each other."""
+def alike(a: Value, b: Value) -> bool:
+    """Whether two values are the same in all but the story of how they are known, also in what they hold."""
+    return a[:4] == b[:4] and a[6:9] == b[6:9] and _alike(a.ref, b.ref) and _alike(a.items, b.items)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, Value) and isinstance(b, Value):
+        return alike(a, b)
+    if type(a) is tuple and type(b) is tuple:
+        return len(a) == len(b) and all(_alike(one, other) for one, other in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def capped(value: Value, depth: int = MAX_NESTING) -> Value:
+    """A container that forgets what stands in it too deep, so that what nests without end comes to rest."""
     items = value.items
+    if items is None or value.kind == "batch":
+        return value
+    if not depth:
+        return value._replace(items=None, ref=None if value.kind == "dict" else value.ref)
     if isinstance(items, Value):
-        return 1 + nesting(items)
-    return 1 + max((nesting(one) for one in items), default=0) if items else 0
+        fields = (
+            tuple((key, capped(one, depth - 1)) for key, one in value.ref)
+            if value.kind == "dict" and value.ref
+            else value.ref
+        )
+        return value._replace(items=capped(items, depth - 1), ref=fields)
+    return value._replace(items=tuple(capped(one, depth - 1) for one in items)) if value.kind == "tuple" else value
 
 
 def element(value: Value) -> Value:
