@@ -41,27 +41,35 @@ class DeadArguments:
     def __iter__(self) -> Iterator[DeadArgument]:
         """Waits made for nothing, each once, in project order."""
         for number, syncs in sorted(self._syncs.items()):
+            function = self._project.functions[number]
+            calls: dict[int, list[CallSite]] = defaultdict(list)
+            for call in function.record.calls:
+                calls[call.seq].append(call)
+            variables: dict[int, list[tuple[str, Expr]]] = defaultdict(list)
+            for name, definitions in function.record.definitions.items():
+                if len(definitions) == 1 and "~" not in name:
+                    variables[definitions[0].seq].append((name, definitions[0].value))
             found: dict[int, DeadArgument] = {}
             for sync in syncs:
-                for call, argument, name in self._given(self._project.functions[number], sync):
-                    dead = self._unread(sync, call, argument, name)
+                for call, argument, variable in self._given(sync, calls[sync.seq], variables[sync.seq]):
+                    dead = self._unread(sync, call, argument, variable)
                     if dead is not None:
                         found.setdefault(sync.pos, dead)
             yield from (found[pos] for pos in sorted(found))
 
     @staticmethod
-    def _given(function: Function, sync: Sync) -> Iterator[tuple[CallSite, Expr, str | None]]:
+    def _given(
+        sync: Sync, calls: Sequence[CallSite], variables: Sequence[tuple[str, Expr]]
+    ) -> Iterator[tuple[CallSite, Expr, str | None]]:
         """The arguments that a wait is made for: those it stands in, or a variable that is only given to one call."""
-        record = function.record
-        for call in record.calls:
-            if call.seq == sync.seq and call.call != sync.expr:
+        for call in calls:
+            if call.call != sync.expr:
                 for argument in _arguments(call):
                     if any(part == sync.expr for part in within(argument)):
                         yield call, argument, None
-        for name, definitions in record.definitions.items():
-            here = len(definitions) == 1 and definitions[0].seq == sync.seq and "~" not in name
-            if here and any(part == sync.expr for part in within(definitions[0].value)):
-                yield from _only_use(function, name)
+        for name, value in variables:
+            if any(part == sync.expr for part in within(value)):
+                yield from _only_use(sync.function, name)
 
     def _unread(self, sync: Sync, call: CallSite, argument: Expr, name: str | None) -> DeadArgument | None:
         """Whether no function that a call may run reads an argument."""

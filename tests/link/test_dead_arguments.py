@@ -67,6 +67,7 @@ FOUND = {
     "inside an expression": ("dead(t, max(1, t.sum().item() + 1))", "t.sum().item()", ["dead"]),
     "a branch": ("dead(t, 1 if t[0] else 2)", "t[0]", ["dead"]),
     "through a variable": ("n = t.sum().item()\ndead(t, n)", "t.sum().item()", ["dead"]),
+    "through one of two variables": ("n, m = t.sum().item(), 3\ndead(m, n)", "t.sum().item()", ["dead"]),
     "through a variable in a branch": ("n = t.sum().item()\nif unknown: dead(t, n)", "t.sum().item()", ["dead"]),
     "assigned before it is read": ("rebound(t, t.sum().item())", "t.sum().item()", ["rebound"]),
     "behind plain decorators": ("plain(t, t.sum().item())", "t.sum().item()", ["plain"]),
