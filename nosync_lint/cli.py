@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import re
@@ -52,6 +53,7 @@ def run_and_exit() -> None:
     """The `nosync-lint` script: leaves at once, since taking a program of millions of tuples apart takes seconds."""
     if sys.stdout is None:
         os._exit(_fail("standard output is closed; give it a reader or use --output-file"))
+    gc.disable()  # a run makes millions of tuples that live to its end: looking through them once takes seconds
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

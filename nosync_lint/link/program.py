@@ -82,6 +82,7 @@ class Program:
         told: Told | None = None,
     ) -> None:
         self._jobs = jobs
+        self._kept: dict[str, tuple[BrokenContract, ...]] = {}
         python = sorted(python, key=lambda pair: pair[0].name)  # the order of files must change nothing
         cuda = sorted(cuda, key=lambda pair: pair[0].name)
         self.project = Project(python, root)
@@ -115,7 +116,13 @@ class Program:
     def syncs(self) -> tuple[Sync, ...]:
         """Every place of the linked project that may wait in a targeted release. Asked of every file, so that what is
         inferred does not depend on which of them are reported."""
-        return waiting(self.judged, self.project.functions, self._jobs, lambda: self.heat)
+        return waiting(self.judged, self.project.functions, self._jobs, self._meanwhile)
+
+    def _meanwhile(self) -> None:
+        """What can be found before all syncs are known, while other processes look for them."""
+        assert self.heat is not None
+        for kind in ("raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"):
+            self._found(kind)
 
     @cached_property
     def judged(self) -> Syncs:
@@ -210,7 +217,7 @@ class Program:
         if kind == "census":
             return self._censuses
         if kind in self._broken:
-            return [one for one in self._broken[kind]() if one.function.module.file.reported]
+            return [one for one in self._found(kind) if one.function.module.file.reported]
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -218,6 +225,12 @@ class Program:
         if kind == "cxx-line":
             return [one for one in self.cxx.lines if one.wait.unit.path in self._reported]
         return self._by_rule.get(kind, ())
+
+    def _found(self, kind: str) -> tuple[BrokenContract, ...]:
+        """The broken contracts of one kind, found when first asked for."""
+        if kind not in self._kept:
+            self._kept[kind] = tuple(self._broken[kind]())
+        return self._kept[kind]
 
     @cached_property
     def _broken(self) -> dict[str, Callable[[], Iterable[BrokenContract]]]:

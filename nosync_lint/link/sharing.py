@@ -16,7 +16,7 @@ from nosync_lint.link.syncs import Sync, Syncs
 
 SMALL_PROGRAM = 8_000
 """Functions of a program below which a second process costs more than it saves."""
-OWN_SHARE = 0.75
+OWN_SHARE = 0.5
 """The part of an equal share that the first process takes, since it has other things to do meanwhile."""
 MAX_SHARES = 4
 """Half of what is inferred is asked for by every tenth of the sites: more processes would repeat each other."""
