@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Any, NamedTuple
 
 from nosync_lint.finding import Heat, Hop
@@ -147,14 +146,6 @@ class Roots:
     def is_on_host(self, function: Function) -> bool:
         """Whether a function belongs to a part of the project whose data is still on the host."""
         return any(self._is["host_modules"](part) for part in function.module.name.split("."))
-
-    def place(self, function: Function) -> str | None:
-        """Where the configuration says that what a function gives back lives."""
-        return self.told.place(function)
-
-    def place_of(self, dotted: str) -> str | None:
-        """The same for a function from outside the project."""
-        return self.told.place_of(dotted)
 
     def is_module(self, cls: Class) -> bool:
         """Whether a class is a module of a network."""
@@ -393,11 +384,6 @@ def _in_loops(function: Function, block: int) -> str:
 def _covers(function: Function, row: int, alone: bool) -> bool:
     first, last = rows_of(function.record.pos)
     return first - (len(function.record.decorators) + 1 if alone else 0) <= row <= last
-
-
-@cache
-def _test(patterns: tuple[str, ...]) -> Callable[[str], object]:
-    return any_of(patterns)
 
 
 def _last_is_jit(path: Expr) -> bool:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from nosync_lint.index.records import AttributeWrite, CallSite, Expr, Parameter, row_of
 from nosync_lint.link.calls import Binding, Target, bind
+from nosync_lint.link.configured import Configured
 from nosync_lint.link.evaluation import Evaluation
 from nosync_lint.link.names import FILLED, At
 from nosync_lint.link.operations import Operations
@@ -23,6 +24,8 @@ MAX_CANDIDATES = 150
 class Roles(Protocol):
     """What inference asks of the part of the program that knows what functions are for."""
 
+    told: Configured
+
     def is_hot(self, function: Function) -> bool: ...
 
     def is_library(self, function: Function) -> bool: ...
@@ -30,10 +33,6 @@ class Roles(Protocol):
     def is_on_host(self, function: Function) -> bool: ...
 
     def other_platform(self, function: Function, block: int) -> bool: ...
-
-    def place(self, function: Function) -> str | None: ...
-
-    def place_of(self, dotted: str) -> str | None: ...
 
 
 class Inference(Evaluation):
@@ -67,7 +66,7 @@ class Inference(Evaluation):
 
     def told_of(self, dotted: str) -> Value | None:
         """What the configuration says of the result of a function from outside the project."""
-        where = self._roots.place_of(dotted)
+        where = self._roots.told.place_of(dotted)
         return None if where is None else Value("tensor", where)
 
     def _compute(self, node: Node) -> Value:
@@ -90,8 +89,8 @@ class Inference(Evaluation):
             return Value("dict", items=declared if declared.known else UNKNOWN, trust=1)
         if _is_settled(declared):
             return self.by_name(declared, parameter.name)
-        default = parameter.default
-        if not declared.known and default is not None and default[0] == "const" and isinstance(default[1], bool):
+        given = parameter.default
+        if not declared.known and given is not None and given[0] == "const" and isinstance(given[1], bool):
             return Value("bool")  # a switch: nobody passes a tensor for it
         callers = self.callers(function)
         if self._roots.is_library(function):  # code that prepares data on the host says nothing of what others pass
@@ -101,8 +100,8 @@ class Inference(Evaluation):
             for binding in callers
             if (expr := bind(function, binding, index)) is not None
         ]
-        if parameter.default is not None:
-            default = self.evaluate(parameter.default, At(function.parent or function, 0, 0))
+        if given is not None:
+            default = self.evaluate(given, At(function.parent or function, 0, 0))
             if default.kind not in ("none", "str", "unknown"):  # `device="cpu"` says nothing of what callers give
                 voters.append(default)
         value = self.settle(declared, vote(voters) if voters else UNKNOWN, parameter.name)
@@ -188,13 +187,11 @@ class Inference(Evaluation):
     def _compute_ret(self, number: int) -> Value:
         function = self.project.functions[number]
         record = function.record
-        declared = self.annotations.declared(record.returns, function)
-        told = self._roots.place(function)
+        told = self._roots.told.place(function)
         if told is not None:
-            why = Origin(
-                function.module.number, row_of(record.pos), f"`{record.name}` gives it back, by the configuration"
-            )
-            return Value("tensor", told, why=why)
+            note = f"`{record.name}` gives it back, by the configuration"
+            return Value("tensor", told, why=Origin(function.module.number, row_of(record.pos), note))
+        declared = self.annotations.declared(record.returns, function)
         if "stub" in record.flags:
             return declared
         value = vote([self.evaluate(found.value, At(function, found.seq, found.block)) for found in record.results])

@@ -120,7 +120,7 @@ class Program:
 
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""
-        assert self.heat is not None
+        _ = self.heat
         for kind in ("raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"):
             self._found(kind)
 

@@ -36,8 +36,8 @@ class Store(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """A place that may wait. `expr` is what waits, `operand` the value that the verdict rests on, `at` where it is
-    spelled. `sink` marks a de-duplication that a known position makes unnecessary."""
+    """A place that may wait. `expr` is what waits, `operand` the value that the verdict rests on, `spelled` its
+    expression. `sink` marks a de-duplication that a known position makes unnecessary."""
 
     function: Function
     expr: Expr
