@@ -16,7 +16,7 @@ from nosync_lint.link.flow import enclosing, holding
 from nosync_lint.link.heat import Roots
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
-from nosync_lint.link.project import Class, Function, Project, called_name
+from nosync_lint.link.project import Class, Function, Project, called_name, uncalled
 from nosync_lint.link.values import Value
 from nosync_lint.models import load
 
@@ -306,7 +306,7 @@ class Capture:
         if number not in self._taken:
             self._taken[number] = False
             for decorator in function.record.decorators:
-                path = decorator[1] if decorator[0] == "call" else decorator
+                path = uncalled(decorator)
                 value = self._project.static_path(function.module, path) if path[0] in ("name", "attr") else None
                 for ref in value.ref if value is not None and value.kind == "function" else ():
                     inside = [one for one in self._project.functions[ref].module.functions if _is_inside(one, ref)]
@@ -382,5 +382,5 @@ def _is_inside(function: Function, number: int) -> bool:
 
 
 def _last(decorator: Expr) -> str:
-    path = decorator[1] if decorator[0] == "call" else decorator
+    path = uncalled(decorator)
     return str(path[-1]) if path[0] in ("name", "attr") else ""

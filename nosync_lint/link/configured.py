@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from nosync_lint.index.records import Expr
-from nosync_lint.link.project import Function, Project, called_name
+from nosync_lint.link.project import Function, Project, called_name, uncalled
 
 
 class Patterns:
@@ -97,7 +97,7 @@ class Configured:
 
     def waiver(self, managers: Sequence[Expr]) -> bool:
         """Whether one of the managers of a `with` block says that waits in it are meant."""
-        paths = (one[1] if one[0] == "call" else one for one in managers)
+        paths = map(uncalled, managers)
         return any(path[0] in ("name", "attr") and path[-1] in self._waivers for path in paths)
 
     def unmatched(self) -> list[str]:

@@ -13,7 +13,7 @@ from nosync_lint.link.flow import enclosing
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
 from nosync_lint.link.parts import placed, within
-from nosync_lint.link.project import Class, Function, Project, called_name
+from nosync_lint.link.project import Class, Function, Project, called_name, uncalled
 from nosync_lint.models import any_of, load
 
 
@@ -156,7 +156,7 @@ class Roots:
         found: set[int] = set()
         for function in self._project.functions:
             for decorator in function.record.decorators:
-                path = decorator[1] if decorator[0] == "call" else decorator
+                path = uncalled(decorator)
                 if path[0] in ("name", "attr") and _last_is_jit(path):
                     value = self._project.static_path(function.module, path)
                     if value is not None and value.kind == "extern" and self._is["device_code"](value.ref):

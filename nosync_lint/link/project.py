@@ -386,6 +386,11 @@ def called_name(call: Expr) -> str | None:
     return func[-1] if func[0] in ("name", "attr") else None
 
 
+def uncalled(expr: Expr) -> Expr:
+    """What a decorator or context manager is a use of: `a.b` of `@a.b` and of `@a.b(x)`."""
+    return expr[1] if expr[0] == "call" else expr
+
+
 def _module_name(file: SourceFile, packages: set[Path], root: Path | None) -> str:
     folder = file.path.parent
     top = None

@@ -17,7 +17,7 @@ from nosync_lint.link.index_semantics import IndexSemantics
 from nosync_lint.link.indexing import IndexShape
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
-from nosync_lint.link.project import Function, Project, called_name
+from nosync_lint.link.project import Function, Project, called_name, uncalled
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.solver import Node
 from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, element
@@ -370,7 +370,7 @@ class Syncs:
         around = (blocks[number] for number in enclosing(blocks, block))
         managers = [one for held in around if held.form == "with" and held.test is not None for one in held.test[1]]
         switches = [*function.record.decorators, *managers]
-        names = {part[-1] if part[0] != "call" else part[1][-1] for part in switches}
+        names = {uncalled(part)[-1] for part in switches}
         return not names & self._models.without_gradients
 
     @cached_property
