@@ -1,7 +1,8 @@
-"""Whether the order of files, of sites and of processes changes what is found.
+"""Whether the order of files, of sites and of processes, or what else is reported, changes what is found.
 
-`python -m benchmarks.shuffled_release FOLDER` lints a folder as it is, then with its files in another order, its
-sites in another order, and two and four processes. Findings of every heat and confidence are compared, messages too.
+`python -m benchmarks.shuffled_release FOLDER [--jobs N]` lints a folder as it is, then with its files in another order,
+its sites in another order, half of its files reported, and two and four processes. Findings of every heat and
+confidence are compared, messages too.
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ def main() -> int:
     """Print a row per order and exit with 1 where any differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder")
-    folder = parser.parse_args().folder
+    parser.add_argument("--jobs", type=int, default=1, help="processes for the runs in another order")
+    folder, jobs = (given := parser.parse_args()).folder, given.jobs
     expected = found(folder, 1)
     print(f"{len(expected)} findings")
     worst = 0
     for name, jobs, order in (
-        *((f"files, seed {seed}", 1, shuffled_files(seed)) for seed in SEEDS),
-        *((f"sites, seed {seed}", 1, shuffled_sites(seed)) for seed in SEEDS),
-        *((f"{jobs} processes", jobs, as_they_are()) for jobs in (2, 4)),
+        *((f"files, seed {seed}", jobs, shuffled_files(seed)) for seed in SEEDS),
+        *((f"sites, seed {seed}", jobs, shuffled_sites(seed)) for seed in SEEDS),
+        *((f"half, seed {seed}", jobs, half_reported(seed)) for seed in SEEDS),
+        *((f"{jobs} processes", jobs, shared()) for jobs in (2, 4)),
     ):
-        with order:
+        with order as reported:
             other = found(folder, jobs)
-        lost, new = len(set(expected) - set(other)), len(set(other) - set(expected))
+        wanted = {one for one in expected if reported is None or one.filename in reported}
+        lost, new = len(wanted - set(other)), len(set(other) - wanted)
         print(f"{name:16} lost {lost} new {new}")
         worst = max(worst, lost + new)
     return int(worst > 0)
@@ -49,17 +53,29 @@ def main() -> int:
 def found(folder: str, jobs: int) -> tuple[Finding, ...]:
     """Every finding of a folder."""
     settings = Settings(heat="any", min_confidence="possible")
-    return pipeline.run([folder], settings, jobs=jobs, cache=False).findings
+    findings = pipeline.run([folder], settings, jobs=jobs, cache=False).findings
+    return tuple(replace(one, group=None) for one in findings)  # a group is told by how many findings share it
 
 
 @contextmanager
-def as_they_are() -> Iterator[None]:
+def shared() -> Iterator[None]:
     """Processes share programs of any size."""
-    small, sharing.SMALL_PROGRAM = sharing.SMALL_PROGRAM, 0
-    try:
+    with replaced(sharing, "SMALL_PROGRAM", 0):
         yield
-    finally:
-        sharing.SMALL_PROGRAM = small
+
+
+@contextmanager
+def half_reported(seed: int) -> Iterator[set[str]]:
+    """Every second file is only linked."""
+    names: set[str] = set()
+
+    def halved(*given: Any) -> Discovered:
+        listed = discover(*given)
+        names.update(random.Random(seed).sample([file.name for file in listed.files], len(listed.files) // 2))
+        return replace(listed, files=tuple(replace(file, reported=file.name in names) for file in listed.files))
+
+    with replaced(pipeline, "discover", halved):
+        yield names
 
 
 @contextmanager

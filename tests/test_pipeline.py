@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,21 @@ def test_only_given_paths_are_reported_and_the_whole_project_is_linked(lint: Lin
     report = lint(files, paths=("app.py",))
     assert report.findings == ()
     assert (report.files_reported, report.files_linked) == (1, 2)
+
+
+def test_a_file_has_the_same_findings_alone_as_with_all_others(lint: Lint) -> None:
+    demo = Path(__file__).parents[1] / "demo"
+    names = sorted(
+        path.relative_to(demo).as_posix() for path in demo.rglob("*") if path.suffix in (".py", ".cuh", ".cu")
+    )
+    files = {name: (demo / name).read_bytes() for name in names}
+    together = lint(files, heat="any", min_confidence="possible").findings
+    assert len({one.filename for one in together}) > 1
+    for name in names:
+        alone = lint(files, paths=(name,), heat="any", min_confidence="possible").findings
+        assert [replace(one, group=None) for one in alone] == [
+            replace(one, group=None) for one in together if one.filename == name
+        ]
 
 
 def test_what_is_wrong_with_files_that_are_only_linked_is_not_reported(lint: Lint) -> None:

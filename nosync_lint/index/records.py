@@ -30,7 +30,10 @@ _LONGEST = 0xFFFFFF
 
 def pack(row: int, column: int, end_row: int, end_column: int) -> int:
     """A place in one integer: a file holds a hundred thousand of them. Columns are UTF-8 byte offsets from 0."""
-    return ((row << 24 | min(column, _LONGEST)) << 24 | min(end_row - row, _LONGEST)) << 24 | min(end_column, _LONGEST)
+    rows = end_row - row
+    if column | rows | end_column > _LONGEST:
+        column, rows, end_column = min(column, _LONGEST), min(rows, _LONGEST), min(end_column, _LONGEST)
+    return row << 72 | column << 48 | rows << 24 | end_column
 
 
 def unpack(pos: int) -> tuple[int, int, int, int]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from nosync_lint.index.records import Expr
@@ -192,6 +193,12 @@ class CallModels:
         self.names = frozenset(
             {*self.methods, *self.members, *self.copy_methods, *(name.rpartition(".")[2] for name in functions)}
         )
+
+    @cached_property
+    def sinks(self) -> frozenset[str]:
+        """The last names of calls that a known position makes unnecessary."""
+        by_name = [(name.rpartition(".")[2], rows) for name, rows in self.functions.items()] + [*self.methods.items()]
+        return frozenset(name for name, rows in by_name if any(model.sink for model in rows))
 
     def tests(self, module: str, name: str) -> bool:
         """Whether a function is part of a test by its name or that of its module."""

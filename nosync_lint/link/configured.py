@@ -48,7 +48,7 @@ class Patterns:
 
     def match(self, function: Function) -> bool:
         """Whether some pattern matches a function."""
-        return any(True for _ in self.matching(function))
+        return bool(self.ending(function.record.name)) and any(True for _ in self.matching(function))
 
     def match_name(self, dotted: str) -> bool:
         """Whether some pattern matches the end of a dotted name from outside the project."""

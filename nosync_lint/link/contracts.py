@@ -3,7 +3,7 @@ de-duplication, and the classes that inherit it although a sibling shows how the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nosync_lint.finding import Hop
@@ -12,11 +12,10 @@ from nosync_lint.link.calls import Binding, Target, bind
 from nosync_lint.link.heat import HeatMap
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.project import Class, Function, Project
+from nosync_lint.link.syncs import Syncs
 
 MAX_REACH = 400
 """A search for a sink visits at most this many functions."""
-
-Sinks = Mapping[int, tuple[CallSite, ...]]
 
 
 class Contract(NamedTuple):
@@ -60,8 +59,9 @@ class DroppedPosition(NamedTuple):
 class Contracts:
     """Finds lost overrides and dropped positions over a linked program."""
 
-    def __init__(self, project: Project, inference: Inference, heat: HeatMap, sinks: Sinks) -> None:
-        self._project, self._inference, self._heat, self._sinks = project, inference, heat, sinks
+    def __init__(self, project: Project, inference: Inference, heat: HeatMap, syncs: Syncs) -> None:
+        self._project, self._inference, self._heat, self._syncs = project, inference, heat, syncs
+        self._sinks: dict[int, tuple[CallSite, ...]] = {}
 
     def lost_overrides(self, configured: tuple[Contract, ...]) -> Iterator[LostOverride]:
         """Every class of the project that lost an override, in project order."""
@@ -96,8 +96,6 @@ class Contracts:
 
     def _droppers(self) -> Iterator[tuple[Function, str, list[Function], tuple[Function, CallSite]]]:
         """Methods that never read a parameter which an override reads and a caller passes."""
-        if not self._sinks:
-            return
         for function in self._project.functions:
             record = function.record
             cls = function.cls
@@ -168,7 +166,7 @@ class Contracts:
         seen = {(method.number, cls.number)}
         while queue and len(seen) < MAX_REACH:
             function, receiver, path = queue.pop(0)
-            for sink in self._sinks.get(function.number, ()):
+            for sink in self._sinks_of(function):
                 if wanted is None or sink is wanted:
                     return Leak(path, function, sink)
             if len(path) > 10:
@@ -182,6 +180,19 @@ class Contracts:
                         seen.add(key)
                         queue.append((target, on, (*path, (function, site))))
         return None
+
+    def _sinks_of(self, function: Function) -> tuple[CallSite, ...]:
+        """The de-duplications in a function that a known position makes unnecessary: at least likely, no debugging."""
+        known = self._sinks.get(function.number)
+        if known is None:
+            known = self._sinks[function.number] = tuple(
+                sync.site
+                for sync in self._syncs.sinks(function)
+                if sync.site is not None
+                and sync.verdict.trust
+                and self._heat.roots.rare_block(function, sync.block) is None
+            )
+        return known
 
     def _next(self, function: Function, receiver: Class | None, site: CallSite) -> list[tuple[Function, Class | None]]:
         func: Expr = site.call[1]

@@ -118,9 +118,11 @@ def _only_use(function: Function, name: str) -> Iterator[tuple[CallSite, Expr, s
         name in inner.record.reads for inner in function.module.functions if inner.parent is function
     ):
         return
-    uses = {seq for seq, expr in statements(record) if any(part == variable for part in within(expr))}
     calls = [call for call in record.calls if any(argument == variable for argument in _arguments(call))]
-    if len(calls) == 1 and uses == {calls[0].seq}:
+    if len(calls) != 1:
+        return
+    uses = {seq for seq, expr in statements(record) if any(part == variable for part in within(expr))}
+    if uses == {calls[0].seq}:
         given = [argument for argument in _arguments(calls[0]) if argument == variable]
         everywhere = [part for part in within(calls[0].call) if part == variable]
         if len(given) == 1 and len(everywhere) == 1:

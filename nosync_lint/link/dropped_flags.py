@@ -35,7 +35,7 @@ class DroppedFlags:
 
     def __iter__(self) -> Iterator[DroppedFlag]:
         """The calls whose flag is lost, in project order."""
-        for function in self._project.functions:
+        for function in self._project.reported:
             for site in function.record.calls:
                 for name, value in site.call[3]:
                     if name in self._flags and value == ("const", True):

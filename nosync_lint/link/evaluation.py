@@ -18,7 +18,7 @@ from nosync_lint.link.indexing import IndexShape, index_part
 from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project
-from nosync_lint.link.solver import Solver
+from nosync_lint.link.solver import Node, Solver
 from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, field, vote
 
 MAX_FIELDS = 24
@@ -36,6 +36,7 @@ class Evaluation(Names):
     ) -> None:
         super().__init__(project, operations, solver, elsewhere)
         self.batches = Batches(operations)
+        self._same: dict[tuple[int, str], Value | Node] = {}
         self._named: dict[tuple[int, str, int, int], Value] = {}
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
@@ -61,7 +62,13 @@ class Evaluation(Names):
         return UNKNOWN
 
     def _eval_name(self, expr: Expr, at: At) -> Value:
-        key = (at.function.number, expr[1], at.seq, at.block)
+        number, name = at.function.number, expr[1]
+        same = self._same.get((number, name))
+        if same is None:
+            same = self._same[number, name] = self.everywhere(expr, at.function)
+        if same:
+            return same if isinstance(same, Value) else self.solver.read(same)
+        key = (number, name, at.seq, at.block)
         value = self._named.get(key)
         if value is not None:
             return value

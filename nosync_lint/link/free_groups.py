@@ -57,7 +57,7 @@ class FreeGroups:
 
     def _groups(self) -> Iterator[tuple[Function, CallSite, str, tuple[Function, CallSite]]]:
         """The calls that put something into a group buffer, with the call that frees all of it."""
-        for function in self._project.functions:
+        for function in self._project.reported:
             for call in function.record.calls if function.binds == "self" else ():
                 buffer = self._filled(function, call)
                 closed = self._closed(function, buffer) if buffer is not None else None

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from nosync_lint.finding import Heat, Hop
-from nosync_lint.index.records import CallSite, Expr, row_of, rows_of
+from nosync_lint.index.records import Block, CallSite, Expr, row_of, rows_of
 from nosync_lint.link.configured import Configured, Patterns, Told
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.inference import Inference
@@ -22,6 +22,15 @@ class Step(NamedTuple):
 
     caller: Function | None
     call: CallSite | None
+
+
+class ModuleRole(NamedTuple):
+    """What the name of a module says of the functions in it: the parts by which it is cold or for another platform,
+    and whether its data is still on the host."""
+
+    cold: str | None
+    platform: str | None
+    on_host: bool
 
 
 class Roots:
@@ -46,6 +55,7 @@ class Roots:
         self._cold_modules = frozenset(self._generic["cold_modules"])
         self._elsewhere = frozenset(presets["blocks"]["other_platform_modules"])
         self._module_types = frozenset(self._generic["module_types"])
+        self._of_modules = [self._told_by_name(module.name) for module in project.modules]
         self._device_code = self._find_device_code()
         self._pools: dict[int, bool] = {}
         self._kinds: dict[int, str | None] = {}
@@ -107,9 +117,7 @@ class Roots:
 
     def cold_module(self, function: Function) -> str | None:
         """The part of a module's name by which it holds tests, tools or configuration, or None."""
-        parts = function.module.name.split(".")
-        rare = next((part for part in parts[1:] if part in self._cold_modules), None)
-        return parts[-1] if rare is None and parts[-1].startswith("test_") else rare
+        return self._of_modules[function.module.number].cold
 
     def rare_block(self, function: Function, block: int) -> str | None:
         """ "debug", "platform", "error" or "waived" where a debug switch guards a block, it is for another platform, it
@@ -133,7 +141,7 @@ class Roots:
             return "it is compiled for the device"
         if self.told.cures and self.told.cures.match(function):
             return "it is given as a cure: what waits in it is its business"
-        part = next((part for part in function.module.name.split(".") if part in self._elsewhere), None)
+        part = self._of_modules[function.module.number].platform
         return f"its module is for another platform (`{part}`)" if part is not None else None
 
     def is_library(self, function: Function) -> bool:
@@ -145,7 +153,16 @@ class Roots:
 
     def is_on_host(self, function: Function) -> bool:
         """Whether a function belongs to a part of the project whose data is still on the host."""
-        return any(self._is["host_modules"](part) for part in function.module.name.split("."))
+        return self._of_modules[function.module.number].on_host
+
+    def _told_by_name(self, module: str) -> ModuleRole:
+        parts = module.split(".")
+        cold = next((part for part in parts[1:] if part in self._cold_modules), None)
+        return ModuleRole(
+            parts[-1] if cold is None and parts[-1].startswith("test_") else cold,
+            next((part for part in parts if part in self._elsewhere), None),
+            any(self._is["host_modules"](part) for part in parts),
+        )
 
     def is_module(self, cls: Class) -> bool:
         """Whether a class is a module of a network."""
@@ -175,26 +192,29 @@ class Roots:
         return frozenset([*found, *inner])
 
     def _find_rare(self, function: Function, block: int) -> str | None:
-        blocks = function.record.blocks
-        for number in enclosing(blocks, block):
-            one = blocks[number]
-            if one.form == "raise" or (one.ends == "raise" and one.form in ("if", "else")):
-                return "error"
-            if one.form == "with" and one.test is not None and self.told.waiver(one.test[1]):
-                return "waived"
-            if one.test is None or one.form not in ("if", "else"):
-                continue
-            positive = one.form == "if"
-            test = one.test
-            while test[0] == "unary" and test[1] == "not":
-                positive, test = not positive, test[2]
-            names = _names(test)
-            if positive and any(self._is["debug"](name) for name in names):
-                return "debug"
-            others = any(self._is["other_platforms"](name) for name in names)
-            here = any(self._is["this_platform"](name) for name in names)
-            if (positive and others and not here) or (not positive and here and not others and test[0] != "bool"):
-                return "platform"
+        one = function.record.blocks[block]
+        found = self._why_rare(one)
+        return found if found is not None or one.parent < 0 else self.rare_block(function, one.parent)
+
+    def _why_rare(self, one: Block) -> str | None:
+        """The same of a block alone, without those around it."""
+        if one.form == "raise" or (one.ends == "raise" and one.form in ("if", "else")):
+            return "error"
+        if one.form == "with" and one.test is not None and self.told.waiver(one.test[1]):
+            return "waived"
+        if one.test is None or one.form not in ("if", "else"):
+            return None
+        positive = one.form == "if"
+        test = one.test
+        while test[0] == "unary" and test[1] == "not":
+            positive, test = not positive, test[2]
+        names = _names(test)
+        if positive and any(self._is["debug"](name) for name in names):
+            return "debug"
+        others = any(self._is["other_platforms"](name) for name in names)
+        here = any(self._is["this_platform"](name) for name in names)
+        if (positive and others and not here) or (not positive and here and not others and test[0] != "bool"):
+            return "platform"
         return None
 
     def _find_why(self, function: Function) -> str | None:
@@ -338,7 +358,7 @@ class HeatMap:
         for expr, seq, block, pos in placed(record):
             if self.roots.rare_block(function, block) is not None:
                 continue
-            for part in within(expr):
+            for part in within(expr, calls=False):
                 if part[0] == "attr" and part[2] in self._property_names:
                     for method in self._inference.properties(part, At(function, seq, block)):
                         yield CallSite(("call", part, (), (), pos), seq, block, pos), method

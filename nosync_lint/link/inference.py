@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -47,6 +48,10 @@ class Inference(Evaluation):
         super().__init__(project, operations, Solver(self._compute), roots.other_platform)
         self._roots = roots
         self._calls: dict[tuple[int, int], CallSite] = {}
+        self._class_calls: defaultdict[int, list[tuple[Function, CallSite]]] = defaultdict(list)
+        for caller, site in project.calls_by_name.get("cls", ()):
+            if caller.cls is not None:
+                self._class_calls[caller.cls.number].append((caller, site))
         self._kinds: dict[str, Callable[..., Value]] = {
             name[9:]: getattr(self, name) for name in dir(self) if name.startswith("_compute_")
         }
@@ -286,7 +291,7 @@ class Inference(Evaluation):
             fields.update(dict.fromkeys(n for _, n in sorted(annotated)))
         position = list(fields).index(name) if name in fields else None
         calls = self.project.calls_by_name.get(cls.record.name, [])[:MAX_CALLERS]
-        calls += [one for one in self.project.calls_by_name.get("cls", ()) if one[0].cls in cls.mro]
+        calls += [one for each in cls.mro for one in self._class_calls.get(each.number, ())]
         for caller, site in calls:
             callee = self.evaluate(site.call[1], At(caller, site.seq, site.block))
             if callee.kind != "class" or cls.number not in callee.ref:

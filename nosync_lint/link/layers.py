@@ -37,7 +37,7 @@ class Layers:
         """The calls that ask for layer 0, in project order."""
         counted = self._counted()
         names = {self._project.functions[number].record.name for number, _ in counted}
-        for function in self._project.functions if counted else ():
+        for function in self._project.reported if counted else ():
             if self._roots.cold_module(function) is not None:
                 continue
             for site in function.record.calls:
@@ -72,8 +72,9 @@ class Layers:
         for method in methods:
             assert method.cls is not None
             first = staged[method.cls.number]
+            counts = self._counts(method, first)
             for index in range(1, len(method.record.parameters)):
-                if self._counts(method, method.record.parameters[index].name, first):
+                if ("name", method.record.parameters[index].name) in counts:
                     found[method.number, index] = first
         while found:
             handed = {
@@ -116,10 +117,13 @@ class Layers:
         return None
 
     @staticmethod
-    def _counts(method: Function, parameter: str, first: str) -> bool:
-        """Whether a method subtracts the first layer from a parameter."""
-        minus = ("bin", "-", ("name", parameter), ("attr", ("name", method.record.parameters[0].name), first))
-        return any(part == minus for _, expr in statements(method.record) for part in within(expr))
+    def _counts(method: Function, first: str) -> set[Expr]:
+        """What a method subtracts the first layer from."""
+        if len(method.record.parameters) < 2:
+            return set()
+        layer = ("attr", ("name", method.record.parameters[0].name), first)
+        parts = (part for _, expr in statements(method.record) for part in within(expr))
+        return {part[2] for part in parts if part[0] == "bin" and part[1] == "-" and part[3] == layer}
 
 
 def _is_zero(expr: Expr) -> bool:

@@ -12,7 +12,7 @@ from nosync_lint.link.dispatch import Dispatch
 from nosync_lint.link.flow import holding, narrowed_by, reaching, tested_place
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Module, Project
-from nosync_lint.link.solver import Solver
+from nosync_lint.link.solver import Node, Solver
 from nosync_lint.link.values import UNKNOWN, Origin, Value, vote, with_fills
 
 MAX_DEPTH = 24
@@ -108,15 +108,30 @@ class Names(ABC):
                 if index is not None:
                     return self.solver.read(("param", parent.number, index))
             parent = parent.parent
-        return self._symbol(function.module, name)
+        found = self._symbol(function.module, name)
+        return found if isinstance(found, Value) else self.solver.read(found)
 
-    def _symbol(self, module: Module, name: str) -> Value:
+    def _symbol(self, module: Module, name: str) -> Value | Node:
+        """What a name stands for outside all functions, or the summary that tells it."""
         value = self.project.symbol(module, name)
         if value is None:
             return Value("extern", ref=f"builtins.{name}") if hasattr(builtins, name) else UNKNOWN
-        if not value.known and value.ref is not None:
-            return self.solver.read(("global", *value.ref))
-        return value
+        return ("global", *value.ref) if not value.known and value.ref is not None else value
+
+    def everywhere(self, expr: Expr, function: Function) -> Value | Node:
+        """What a name is in all of a function, or the summary that tells it; empty where that depends on the place."""
+        name = expr[1]
+        owner: Function | None = function
+        while owner is not None:
+            record = owner.record
+            inside = owner is function or record.form not in ("class", "module")
+            if inside and name in record.definitions and (owner is not function or name not in record.globals):
+                return ()
+            index = owner.parameter(name)
+            if inside and index is not None:
+                return ("param", owner.number, index) if expr not in self._asked(function) else ()
+            owner = owner.parent
+        return self._symbol(function.module, name) if expr not in self._asked(function) else ()
 
     def _deferred_definition(self, definition: Definition, function: Function) -> Value:
         """A definition that comes round a loop: a summary of its own, so that recursion only ever goes backwards."""
@@ -171,13 +186,18 @@ class Names(ABC):
             return value._replace(items=Names.explained(value.items, function, row))
         return value
 
-    def narrowed(self, expr: Expr, value: Value, at: At) -> Value:
-        """What the tests that hold here say of an expression: `isinstance`, `.is_cuda`, `.device.type == "cpu"`."""
-        function = at.function
+    def _asked(self, function: Function) -> frozenset[Expr]:
+        """The expressions of whose type or place some test of a function says something."""
         asked = self._narrowing.get(function.number)
         if asked is None:
             tests = (block.test for block in function.record.blocks if block.test is not None)
             self._narrowing[function.number] = asked = frozenset(one for test in tests for one in narrowed_by(test))
+        return asked
+
+    def narrowed(self, expr: Expr, value: Value, at: At) -> Value:
+        """What the tests that hold here say of an expression: `isinstance`, `.is_cuda`, `.device.type == "cpu"`."""
+        function = at.function
+        asked = self._asked(function)
         if not asked or expr not in asked:
             return value
         for test, outcome in holding(function.record, at.seq, at.block):

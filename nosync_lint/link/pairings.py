@@ -50,8 +50,14 @@ class Pairings:
 
     def lost(self) -> Iterator[LostPairing]:
         """The calls that break up pairs, each with the first pair that is wrong by it, in project order."""
-        for function in self._project.functions:
-            if any(self._reorders(site.call, At(function, site.seq, site.block)) for site in function.record.calls):
+        reordering = {
+            function.number
+            for name in self._methods
+            for function, site in self._project.calls_by_name.get(name, ())
+            if function.module.file.reported and self._reorders(site.call, At(function, site.seq, site.block))
+        }
+        for function in self._project.reported:
+            if function.number in reordering:
                 found: dict[int, LostPairing] = {}
                 for lost in self._of(function):
                     found.setdefault(lost.site.call[4], lost)

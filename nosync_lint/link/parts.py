@@ -15,18 +15,30 @@ _MANY = {"tuple": (1,), "list": (1,), "set": (1,), "dict": (1, 2), "bool": (2,),
 """By form, the places of an expression that hold an expression, and those that hold several."""
 
 
-def within(expr: Expr) -> Iterator[Expr]:
-    """An expression and all that stands in it, outermost first. The bodies of lambdas are functions of their own."""
+_LEAVES = frozenset({"name", "const", "opaque", "ellipsis", "lambda"})
+
+
+def within(expr: Expr, calls: bool = True) -> Iterator[Expr]:
+    """An expression and all that stands in it, outermost first. The bodies of lambdas are functions of their own, and
+    without `calls` so are the calls in it, which are places of their own."""
     pending = [expr]
     while pending:
         one = pending.pop()
-        yield one
         form = one[0]
-        pending.extend(one[place] for place in _ONE.get(form, ()))
+        if form == "call" and not calls and one is not expr:
+            continue
+        yield one
+        if form in _LEAVES:
+            continue
+        if form == "attr":
+            pending.append(one[1])
+            continue
+        for place in _ONE.get(form, ()):
+            pending.append(one[place])
         for place in _MANY.get(form, ()):
-            pending.extend(one[place])
+            pending += one[place]
         if form == "call":
-            pending.extend(value for _, value in one[3])
+            pending += [value for _, value in one[3]]
 
 
 def statements(record: FunctionRecord) -> Iterator[tuple[int, Expr]]:

@@ -48,7 +48,7 @@ class Pools:
     def missing_methods(self) -> Iterator[MissingMethod]:
         """The calls that some instance cannot answer, in project order."""
         partial = self._partial_methods()
-        for function in self._project.functions:
+        for function in self._project.reported:
             if self._roots.elsewhere(function) or self._roots.cold_module(function):
                 continue
             for site in function.record.calls:

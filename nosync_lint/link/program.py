@@ -15,7 +15,7 @@ from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
 from nosync_lint.link.capture import Capture
 from nosync_lint.link.configured import Told
-from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, Sinks, hops_of
+from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, hops_of
 from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
 from nosync_lint.link.dead_arguments import DeadArgument, DeadArguments
 from nosync_lint.link.dropped_flags import DroppedFlag, DroppedFlags
@@ -114,9 +114,9 @@ class Program:
 
     @cached_property
     def syncs(self) -> tuple[Sync, ...]:
-        """Every place of the linked project that may wait in a targeted release. Asked of every file, so that what is
-        inferred does not depend on which of them are reported."""
-        return waiting(self.judged, self.project.functions, self._jobs, self._meanwhile)
+        """Every place of the reported files that may wait in a targeted release. What is inferred of it does not depend
+        on which files these are."""
+        return waiting(self.judged, self.project.reported, self._jobs, self._meanwhile)
 
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""
@@ -128,16 +128,6 @@ class Program:
     def judged(self) -> Syncs:
         """The sites of the linked project, with what the models say of them."""
         return Syncs(self.project, self.inference, self.semantics, self.roots)
-
-    @cached_property
-    def sinks(self) -> Sinks:
-        """De-duplications by function, where they are at least likely and not debugging."""
-        found: dict[int, tuple[CallSite, ...]] = {}
-        for sync in self.syncs:
-            usual = self.roots.rare_block(sync.function, sync.block) is None
-            if sync.sink and sync.site is not None and sync.verdict.trust and usual:
-                found[sync.function.number] = (*found.get(sync.function.number, ()), sync.site)
-        return found
 
     @cached_property
     def capture_syncs(self) -> tuple[CaptureSync, ...]:
@@ -172,7 +162,7 @@ class Program:
 
     @cached_property
     def _finder(self) -> Contracts:
-        return Contracts(self.project, self.inference, self.heat, self.sinks)
+        return Contracts(self.project, self.inference, self.heat, self.judged)
 
     @cached_property
     def has_roots(self) -> bool:
@@ -217,7 +207,7 @@ class Program:
         if kind == "census":
             return self._censuses
         if kind in self._broken:
-            return [one for one in self._found(kind) if one.function.module.file.reported]
+            return self._found(kind)
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -249,8 +239,7 @@ class Program:
     def _by_rule(self) -> dict[str, list[Sync]]:
         found: dict[str, list[Sync]] = defaultdict(list)
         for sync in self.syncs:
-            if sync.function.module.file.reported:
-                found[sync.verdict.rule].append(sync)
+            found[sync.verdict.rule].append(sync)
         return found
 
     def when(self, verdict: Verdict) -> str:

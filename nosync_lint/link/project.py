@@ -14,6 +14,8 @@ from nosync_lint.source import SourceFile
 SOURCE_FOLDERS = frozenset({"src", "python", "lib"})
 FILLING = frozenset({"append", "add", "appendleft", "insert"})
 """Methods that put their last argument into a container."""
+MAX_IMPORTS = 200
+"""A name that imports lead back to is followed over at most this many of them."""
 
 
 class Fill(NamedTuple):
@@ -154,11 +156,16 @@ class Project:
         self.modules: list[Module] = []
         self.functions: list[Function] = []
         self.classes: list[Class] = []
+        self.reported: list[Function] = []
+        """The functions of the files that are reported, in project order."""
         self.by_name: dict[str, Module] = {}
         self._by_folder: dict[tuple[str, str], Module] = {}
         self._by_tail: dict[str, list[Module]] = defaultdict(list)
         self._members: dict[tuple[str, str, int], Value] = {}
         self._symbols: dict[tuple[int, str], Value | None] = {}
+        self._open: set[tuple[int, str]] = set()
+        self._met_again: set[tuple[int, str]] = set()
+        self._round: dict[tuple[int, str], Value | None] | None = None
         packages = {file.path.parent for file, _ in files if file.path.name == "__init__.py"}
         for file, index in files:
             self._add(file, index, packages, root)
@@ -188,6 +195,8 @@ class Project:
             function = Function(len(self.functions), module, record)
             self.functions.append(function)
             module.functions.append(function)
+            if file.reported:
+                self.reported.append(function)
             if record.owner >= 0:
                 function.cls = classes[record.owner]
         for function in module.functions:
@@ -256,10 +265,36 @@ class Project:
         value, which is for inference to find.
         """
         key = (module.number, name)
-        if key not in self._symbols:
-            self._symbols[key] = None  # an import cycle resolves to nothing
-            self._symbols[key] = self._find_symbol(module, name)
-        return self._symbols[key]
+        if key in self._symbols:
+            return self._symbols[key]
+        if self._round is not None:
+            return self._round.setdefault(key, None)
+        if self._met_again or key in self._open:  # what is found now is dropped and found again in rounds
+            self._met_again.add(key)
+            return None
+        self._open.add(key)
+        found = self._find_symbol(module, name)
+        self._open.remove(key)
+        if not self._met_again:
+            self._symbols[key] = found
+        elif not self._open:
+            self._solve_symbols(key)
+            found = self._symbols[key]
+        return found
+
+    def _solve_symbols(self, key: tuple[int, str]) -> None:
+        """Find a name that imports lead back to, and all that it rests on: each round knows what the one before found,
+        so that no name depends on which was asked for first."""
+        self._round = {key: None}
+        before: dict[tuple[int, str], Value | None] = {}
+        for _ in range(MAX_IMPORTS):
+            if before == self._round:
+                break
+            before = dict(self._round)
+            self._round.update({(n, name): self._find_symbol(self.modules[n], name) for n, name in before})
+        self._symbols.update(self._round)
+        self._round = None
+        self._met_again.clear()
 
     def _find_symbol(self, module: Module, name: str) -> Value | None:
         found: Value | None = None

@@ -40,7 +40,7 @@ def waiting(
         if sent is None:
             found.append(_of(syncs, part))
             continue
-        found.append([_unpacked(functions[number - functions[0].number], one, call) for number, one, call in sent[0]])
+        found.append([_unpacked(part[place], one, call) for place, one, call in sent[0]])
         syncs.frozen.update(sent[1])
     return tuple(chain.from_iterable(found))
 
@@ -60,7 +60,8 @@ def _start(syncs: Syncs, functions: Sequence[Function]) -> tuple[int, BinaryIO]:
         die_with_parent()
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            found = [_packed(one) for one in _of(syncs, functions)]
+            places = {function.number: place for place, function in enumerate(functions)}
+            found = [_packed(one, places[one.function.number]) for one in _of(syncs, functions)]
             pickle.dump((found, syncs.frozen), pipe, pickle.HIGHEST_PROTOCOL)
         os._exit(0)
     finally:
@@ -75,12 +76,12 @@ def _received(pid: int, pipe: BinaryIO) -> tuple[list[tuple[int, Sync, int | Non
     return None if status else pickle.loads(data)
 
 
-def _packed(sync: Sync) -> tuple[int, Sync, int | None]:
-    """A sync without what other processes have of their own: the function and the call by number."""
+def _packed(sync: Sync, place: int) -> tuple[int, Sync, int | None]:
+    """A sync without what other processes have of their own: the function by its place, the call by number."""
     call = None
     if sync.site is not None:
         call = next(n for n, site in enumerate(sync.function.record.calls) if site is sync.site)
-    return sync.function.number, sync._replace(function=None, site=None), call  # type: ignore[arg-type]
+    return place, sync._replace(function=None, site=None), call  # type: ignore[arg-type]
 
 
 def _unpacked(function: Function, sync: Sync, call: int | None) -> Sync:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from nosync_lint.link.values import BOTTOM, Value, alike
@@ -96,39 +96,92 @@ class Solver:
         """Solve the cycle that stands on the stack from `place`. Returns the lowest node it reached, which is below
         `index` where it turns out to be part of a larger cycle.
 
-        A cycle that turns out to be larger while it is solved goes on with what was added.
+        What is read depends on values, so that a cycle may grow on the way. Who joins late is taken through the rounds
+        that it missed, and the round that met it is done again: so the outcome is the same wherever it was entered.
         """
-        readers: defaultdict[Node, set[Node]] = defaultdict(set)
-        changes: Counter[Node] = Counter()
-        members = self._stack[place:]
-        for node in members:
-            self._open[node] = BOTTOM
-        pending = members
+        cycle = _Cycle(self._stack[place:])
+        self._forget(cycle.members)
+        pending = cycle.members
+        while pending and len(cycle.steps) < MAX_ROUNDS:
+            values, lowest = self._round(pending, cycle)
+            while lowest >= index and len(self._stack) > place + len(cycle.members):
+                joined, low = self._catch_up(cycle, place, index)
+                pending = [*pending, *joined]
+                again, lowest = self._round(cycle.reading(joined, pending, joined), cycle)
+                lowest = min(low, lowest)
+                values |= again
+            if lowest < index:
+                return lowest
+            cycle.steps.append(self._take(values, cycle))
+            pending = cycle.reading(cycle.steps[-1], cycle.members)
+        return sys.maxsize
+
+    def _round(self, nodes: list[Node], cycle: _Cycle) -> tuple[dict[Node, Value], int]:
+        """What some nodes of a cycle are by what the round before knew, and the lowest node that they reached."""
+        values: dict[Node, Value] = {}
         lowest = sys.maxsize
-        for _ in range(MAX_ROUNDS):
-            results = []
-            for node in pending:
-                value, reads, low = self._run(node)
+        for node in nodes:
+            values[node], reads, low = self._run(node)
+            lowest = min(lowest, low)
+            for dependency in reads:
+                cycle.readers[dependency].add(node)
+        return values, lowest
+
+    def _take(self, values: dict[Node, Value], cycle: _Cycle) -> dict[Node, Value]:
+        """Let the outcome of a round be known. Returns what changed."""
+        step: dict[Node, Value] = {}
+        for node, value in values.items():
+            if not alike(value, self._open[node]):
+                cycle.changes[node] += 1
+                if cycle.changes[node] > MAX_CHANGES:
+                    self.frozen.add(node)
+                else:
+                    step[node] = value
+        self._open.update(step)
+        return step
+
+    def _catch_up(self, cycle: _Cycle, place: int, index: int) -> tuple[list[Node], int]:
+        """Take what joins a cycle through the rounds so far, which did not read it. Returns what joined, and the lowest
+        node that it reached."""
+        lowest = sys.maxsize
+        joining: list[Node] = []
+        while lowest >= index and len(self._stack) > place + len(cycle.members) + len(joining):
+            joining = self._stack[place + len(cycle.members) :]
+            self._forget([*cycle.members, *joining])
+            cycle.forget_changes(joining)
+            pending, steps = joining, list[dict[Node, Value]]()
+            for step in cycle.steps:
+                values, low = self._round(pending, cycle)
                 lowest = min(lowest, low)
-                results.append((node, value))
-                for dependency in reads:
-                    readers[dependency].add(node)
-            touched: set[Node] = set()
-            for node, value in results:
-                if not alike(value, self._open[node]):
-                    changes[node] += 1
-                    if changes[node] > MAX_CHANGES:
-                        self.frozen.add(node)
-                        continue
-                    self._open[node] = value
-                    touched |= readers[node]
-            grown = self._stack[place + len(members) :]
-            members = members + grown
-            touched.update(grown)
-            if lowest < index or not touched:
-                break
-            pending = [node for node in members if node in touched]
-        return lowest
+                steps.append(step | self._take(values, cycle))
+                self._open.update(step)
+                pending = cycle.reading(steps[-1], joining)
+        cycle.steps = steps
+        cycle.members = [*cycle.members, *joining]
+        return joining, lowest
+
+    def _forget(self, nodes: list[Node]) -> None:
+        self._open.update(dict.fromkeys(nodes, BOTTOM))
+        self.frozen.difference_update(nodes)
+
+
+class _Cycle:
+    """A cycle that is being solved: its nodes, who reads whom, how often each changed, and what changed by round."""
+
+    def __init__(self, members: list[Node]) -> None:
+        self.members = members
+        self.readers: defaultdict[Node, set[Node]] = defaultdict(set)
+        self.changes: Counter[Node] = Counter()
+        self.steps: list[dict[Node, Value]] = []
+
+    def forget_changes(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            del self.changes[node]
+
+    def reading(self, changed: Iterable[Node], nodes: list[Node], more: Iterable[Node] = ()) -> list[Node]:
+        """Those of some nodes that have read something that changed, and some more of them."""
+        readers = set(more).union(*(self.readers[node] for node in changed))
+        return [node for node in nodes if node in readers]
 
 
 def with_room(function: Callable[[], T]) -> T:

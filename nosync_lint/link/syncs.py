@@ -70,7 +70,8 @@ class Syncs:
         self._project, self._inference, self._semantics, self._roots = project, inference, semantics, roots
         self._index = IndexSemantics(semantics)
         self._models = CallModels()
-        self._names = self._known_names()
+        self._names = self._with_aliases(self._models.names)
+        self._sink_names = self._with_aliases(self._models.sinks)
         self._forms = {
             "read": self._read,
             "test": self._test,
@@ -95,6 +96,12 @@ class Syncs:
         for spot in self.spots(function):
             yield from self.at(function, spot)
 
+    def sinks(self, function: Function) -> Iterator[Sync]:
+        """The de-duplications of one function that a known position makes unnecessary."""
+        for site in function.record.calls if not self._roots.elsewhere(function) else ():
+            if called_name(site.call) in self._sink_names:
+                yield from (sync for sync in self.at(function, site) if sync.sink and sync.verdict.synchronises)
+
     def spots(self, function: Function) -> Iterator[Spot]:
         """The places of a function that are worth a look: all index writes and sites, and calls by their names."""
         record = function.record
@@ -117,9 +124,8 @@ class Syncs:
         else:
             yield from self._forms[spot.form](function, spot)
 
-    def _known_names(self) -> frozenset[str]:
+    def _with_aliases(self, known: frozenset[str]) -> frozenset[str]:
         """The last names of calls that the models know, and what the project calls them."""
-        known = self._models.names
         aliases = {
             name
             for function in self._project.functions
@@ -378,9 +384,9 @@ class Syncs:
         """Whether something that is no test asks for gradients."""
         models = self._models
         return any(
-            called_name(site.call) in models.gradients and not models.tests(function.module.name, function.record.name)
-            for function in self._project.functions
-            for site in function.record.calls
+            not models.tests(function.module.name, function.record.name)
+            for name in models.gradients
+            for function, _ in self._project.calls_by_name.get(name, ())
         )
 
     # -- copies --

@@ -104,35 +104,44 @@ def vote(values: Iterable[Value]) -> Value:
     if not voters:
         return BOTTOM
     first = voters[0]
-    if len(voters) == 1 or all(value == first for value in voters):
+    if len(voters) == 1 or voters.count(first) == len(voters):
         return first
     resolved = [value for value in voters if value.kind not in ("unknown", "none")]
     if not resolved:
         return NONE if all(value.kind == "none" for value in voters) else UNKNOWN
-    trust = 1 if any(value.kind == "unknown" for value in voters) else 2
-    started = [v for v in resolved if not (v.kind in NUMBERS and v.ref is not None)]
-    if started != resolved and any(v.kind == "tensor" for v in started):
-        resolved, trust = started, 1  # `total = 0` is where a sum of tensors begins
-    kinds = Counter("number" if value.kind in NUMBERS else value.kind for value in resolved)
-    (kind, count), *others = kinds.most_common()
-    if others:
-        if others[0][1] == count:
-            kind = min(name for name, times in kinds.items() if times == count)
-        trust = min(trust, 1 if count > sum(times for _, times in others) else 0)
-    winners = [v for v in resolved if v.kind == kind or (kind == "number" and v.kind in NUMBERS)]
+    doubted = any(value.kind == "unknown" for value in voters)
+    winners, trust = resolved, 1 if doubted else 2
+    if len({value.kind for value in resolved}) > 1:
+        winners, agreed = _vote_kind(resolved)
+        trust = min(trust, agreed)
     joined = winners[0]
     for value in winners[1:]:
-        joined = _join(joined, value)
-        if not joined.known:
-            return UNKNOWN
+        if value is not joined:
+            joined = _join(joined, value)
+            if not joined.known:
+                return UNKNOWN
     if joined.kind == "tensor":
         where, agreed = _vote_where(winners)
         told = (v.why for v in winners if v.why is not None and (v.where in ACCELERATED) == (where in ACCELERATED))
         joined = joined._replace(where=where, why=min(told, key=_story, default=joined.why))
         trust = min(trust, agreed)
-    if joined.exact and any(value.kind == "unknown" for value in voters):
+    if doubted and joined.exact:
         joined = joined._replace(exact=False)  # what was not resolved may be a subclass
     return joined.weaker(trust)
+
+
+def _vote_kind(resolved: list[Value]) -> tuple[list[Value], int]:
+    """The voters of the kind that most of them have, and how far that can be trusted."""
+    trust = 2
+    started = [v for v in resolved if not (v.kind in NUMBERS and v.ref is not None)]
+    if len(started) < len(resolved) and any(v.kind == "tensor" for v in started):
+        resolved, trust = started, 1  # `total = 0` is where a sum of tensors begins
+    kinds = Counter("number" if value.kind in NUMBERS else value.kind for value in resolved)
+    count = max(kinds.values())
+    kind = min(name for name, times in kinds.items() if times == count)
+    if len(kinds) > 1:
+        trust = min(trust, 1 if 2 * count > len(resolved) else 0)
+    return [v for v in resolved if v.kind == kind or (kind == "number" and v.kind in NUMBERS)], trust
 
 
 def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
@@ -141,9 +150,10 @@ def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
     Operands of one operation live together, so one voter on the device speaks for those that are not known; one
     on the host does not, since host tensors are what defaults and fallbacks make.
     """
+    where = winners[0].where
+    if all(value.where == where for value in winners):
+        return where, 2
     places = Counter(value.where for value in winners if value.where is not None)
-    if not places:
-        return None, 2
     complete = sum(places.values()) == len(winners)
     near = sum(places[name] for name in ACCELERATED)
     far = sum(places[name] for name in HOST)
@@ -166,7 +176,7 @@ def _join(a: Value, b: Value) -> Value:
     trust = max(a.trust, b.trust)  # one good witness; what the others lack is a cap in `vote`
     kind = a.kind if a.kind == b.kind else "number"
     if kind in ("object", "class", "function", "method"):
-        ref = tuple(sorted({*a.ref, *b.ref}, key=repr))
+        ref = a.ref if a.ref == b.ref and len(a.ref) == 1 else tuple(sorted({*a.ref, *b.ref}, key=repr))
         if len(ref) > MAX_CLASSES:
             return UNKNOWN
         return Value(kind, ref=ref, items=a.items, trust=trust, exact=a.exact and b.exact, why=why)

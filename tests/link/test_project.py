@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -113,6 +114,36 @@ NOWHERE: dict[str, Mapping[str, str]] = {
 @pytest.mark.parametrize("files", NOWHERE.values(), ids=NOWHERE.keys())
 def test_an_import_that_leads_nowhere_is_unknown_and_no_error(link: Link, files: Mapping[str, str]) -> None:
     assert link(files).value.kind == "unknown"
+
+
+ROUND = {
+    "pkg/__init__.py": "",
+    "pkg/results.py": """
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from pkg.scheduler import Result
+        class Result: ...
+    """,
+    "pkg/scheduler.py": """
+        from pkg.worker import *
+        from pkg.results import Result
+    """,
+    "pkg/worker.py": """
+        from pkg.scheduler import *
+        from pkg.scheduler import Result as Outcome
+    """,
+}
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(["results.Result", "scheduler.Result", "worker.Outcome"])])
+def test_imports_that_lead_back_find_the_same_whichever_name_is_asked_first(link: Link, order: Sequence[str]) -> None:
+    project = link(ROUND).program.project
+    for name in order:
+        module, _, word = name.partition(".")
+        found = project.symbol(project.by_name[f"pkg.{module}"], word)
+        assert found is not None, name
+        assert (found.kind, found.ref) == ("class", (0,)), name
+    assert project.symbol(project.by_name["pkg.worker"], "Missing") is None
 
 
 def test_a_module_is_named_after_its_topmost_package(link: Link) -> None:

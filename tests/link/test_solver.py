@@ -95,6 +95,29 @@ def test_values_are_the_same_asked_together_or_one_by_one(seed: int) -> None:
     assert alone == together
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_cycle_that_grows_while_it_is_solved_has_the_same_values_wherever_it_is_entered(seed: int) -> None:
+    """What a value is decides what is read next: an attribute of an object is a node that only its class tells."""
+    graph, given = random_graph(seed)
+    chance = random.Random(seed)
+    names = sorted(graph)
+    further = {name: chance.sample(names, 2) for name in names}
+
+    def solved(asked: list[str]) -> dict[str, Value]:
+        def compute(node: tuple[Any, ...]) -> Value:
+            read = [solver.read((name,)) for name in graph[node[0]]]
+            if any(value.kind == "tensor" for value in read):
+                read += [solver.read((name,)) for name in further[node[0]]]
+            return vote([*([given[node[0]]] if node[0] in given else []), *read])
+
+        solver = Solver(compute)
+        return {name: solver.read((name,)) for name in asked}
+
+    expected = solved(names)
+    assert all(solved(chance.sample(names, len(names))) == expected for _ in range(6))
+    assert {name: solved([name])[name] for name in names} == expected
+
+
 def test_settled_values_are_what_a_full_recomputation_gives() -> None:
     """Where nothing was frozen, each value is a fixed point: computing it again from the others changes nothing."""
     checked = 0
