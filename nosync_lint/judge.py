@@ -66,6 +66,7 @@ def judge(
     judging = _Judging(program, settings, pragmas, texts)
     last = [rule for rule in rules if "suppression" in rule.sites]
     given: dict[str, Sequence[object]] = {"bad-file": bad_files, "configured-name": names}
+    program.expected = tuple(kind for rule in rules for kind in rule.sites)
     for rule in (rule for rule in rules if rule not in last):
         for kind in rule.sites:
             judging.ask(rule, given.get(kind) or (sites or program.sites)(kind))

@@ -8,7 +8,7 @@ Instead
     Log the shape, or a number that was copied back without waiting a step before. Guard debug output with a switch.
 
 Missed alarms
-    Tensors inside containers and objects that are printed, and `str.format`.
+    Tensors inside objects that are printed.
 
 False alarms
     Tensors kept on the CPU for a reason that the program text does not show.

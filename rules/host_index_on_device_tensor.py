@@ -9,7 +9,7 @@ Instead
     `index.pin_memory().to(table.device, non_blocking=True)`. A contiguous run is a slice.
 
 Missed alarms
-    Indices whose place nothing in the project shows, and indices given to `index_put_`.
+    Indices whose place nothing in the project shows, and lists of them made before they are given to `index_put_`.
 
 False alarms
     Tensors kept on the CPU for a reason that the program text does not show. An array that is in fact a single

@@ -9,7 +9,7 @@ Instead
     `t.masked_scatter_(mask, packed)`. Multiply by the mask where the result is summed.
 
 Missed alarms
-    Masks whose dtype nothing in the project shows, and masks given to `index_put_`.
+    Masks whose dtype nothing in the project shows, and lists of indices made before they are given to `index_put_`.
 
 False alarms
     Tensors kept on the CPU for a reason that the program text does not show.

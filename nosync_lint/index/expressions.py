@@ -142,7 +142,7 @@ class ExpressionLowering:
         return call
 
     def _written_by_call(self, node: ast.Call, func: Expr, args: tuple[Expr, ...], literal: str | None) -> None:
-        """Calls that assign: `setattr`, `register_buffer`, `__setitem__`, `operator.setitem`."""
+        """Calls that assign: `setattr`, `register_buffer`, `__setitem__`, `operator.setitem`, `index_put_`."""
         scope = self.scope
         last = func[-1]
         if func == ("name", "setattr") and literal is not None and len(args) == 3:
@@ -154,6 +154,8 @@ class ExpressionLowering:
             )
         elif func[0] == "attr" and last == "__setitem__" and len(args) == 2:
             self._write(node, func[1], args[0], args[1], None)
+        elif func[0] == "attr" and last == "index_put_" and len(args) > 1 and args[0][0] in ("tuple", "list"):
+            self._write(node, func[1], ("tuple", args[0][1]), args[1], None)
         elif last == "setitem" and len(args) == 3 and self._is_setitem(func):
             self._write(node, args[0], args[1], args[2], None)
 

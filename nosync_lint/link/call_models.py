@@ -91,11 +91,12 @@ class CallModel:
     sure: tuple[str, ...]
     sink: bool
     trains: bool
+    off: tuple[str, ...]
 
     @classmethod
     def parse(cls, row: Mapping[str, Any]) -> CallModel:
         operands = row.get("operands", ["0:input"])
-        form = operands[0] if operands[0] in ("none", "any", "elements", "result") else "listed"
+        form = operands[0] if operands[0] in ("none", "any", "elements", "held", "result") else "listed"
         return cls(
             row["row"],
             row.get("rule"),
@@ -116,6 +117,7 @@ class CallModel:
             tuple(row.get("sure", ())),
             row.get("sink", False),
             row.get("trains", False),
+            tuple(row.get("off", ())),
         )
 
     def admits(self, given: Given) -> bool:

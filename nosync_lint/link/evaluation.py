@@ -217,7 +217,7 @@ class Evaluation(Names):
                 return Value("object", ref=(loaded(name, at.function.number, call[4]),), trust=1)
             if declared.kind == "tensor" and call[2]:
                 return _wrapped(declared, self.evaluate(call[2][0], at))
-            return declared if declared.known else self._external(name)
+            return declared if declared.known else self._external(name, call, at)
         if callee.kind == "object":
             targets = self.dispatch.instances_run(callee)
             value = vote([self.solver.read(("ret", method.number)) for method in targets]) if targets else UNKNOWN
@@ -269,11 +269,18 @@ class Evaluation(Names):
                         return value
         return None
 
-    def _external(self, name: str) -> Value:
+    def _external(self, name: str, call: Expr, at: At) -> Value:
         last = name.rpartition(".")[2]
-        if last[:1].isupper():
+        if not last[:1].isupper():
+            return UNKNOWN
+        switch = self.operations.holds(name)
+        if switch is None:
             return Value("object", ref=(name,), trust=1)
-        return UNKNOWN
+        if (switch, ("const", False)) in call[3]:
+            return UNKNOWN
+        args, kwargs = self._arguments(call, at)
+        held = next((one for one in (*args, *kwargs.values()) if one.accelerated), UNKNOWN)
+        return Value("object", where=held.where, ref=(name,), trust=1, why=held.why)
 
     def _eval_sub(self, expr: Expr, at: At) -> Value:
         base = self.evaluate(expr[1], at)
@@ -346,6 +353,8 @@ class Evaluation(Names):
         left, right = tensor_of(self.evaluate(expr[2], at)), tensor_of(self.evaluate(expr[3], at))
         if left.kind == "list" and expr[1] == "*":
             return left._replace(items=left.items if isinstance(left.items, Value) else vote(left.items or ()))
+        if any(part[0] == "const" and isinstance(part[1], str) for part in expr[2:4]):
+            return Value("str")  # whatever the other side was taken for: no tensor is added to a text
         return self.operations.binary(expr[1], left, right)
 
     def _eval_aug(self, expr: Expr, at: At) -> Value:

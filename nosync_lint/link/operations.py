@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,7 @@ class Operations:
         self._views = frozenset(modules["views"])
         kinds = ("mask", "host", "numpy", "count", "device", "integers")
         self._announces = {kind: any_of(self.conventions[kind]) for kind in kinds}
+        self._holding: dict[str, str] = self.types["holding"]
         self._tensor_methods = frozenset(data["types"]["only_tensors_have"])
 
     # -- places and dtypes --
@@ -120,6 +122,10 @@ class Operations:
         """Whether an external function makes a tensor where `device=` or the ambient device says."""
         row = self.functions.get(dotted)
         return row is not None and row.get("where") == "argument"
+
+    def holds(self, dotted: str) -> str | None:
+        """The switch of an external class whose instances keep the tensors they are made of; None for other classes."""
+        return next((switch for pattern, switch in self._holding.items() if fnmatchcase(dotted, pattern)), None)
 
     def makes_group(self, dotted: str) -> bool:
         """Whether an external function makes a process group."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
-from nosync_lint.link.capture import Capture
+from nosync_lint.link.capture import Capture, Reached
 from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, hops_of
 from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
@@ -64,6 +64,13 @@ BrokenContract = RawTokens | LostPairing | DeadArgument | DroppedFlag | MissingM
 """A call that breaks a contract of a pool or a buffer."""
 
 
+_EARLY = frozenset(
+    {"class", "drop", "matcher", "strided-argument", "launch", "unmatched", "cxx-call", "cxx-line"}
+    | {"raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"}
+)
+"""Kinds of sites that can be found before it is known what waits."""
+
+
 class Program:
     """Everything linked. Facts are computed when a rule first asks for them."""
 
@@ -82,7 +89,9 @@ class Program:
         told: Told | None = None,
     ) -> None:
         self._jobs = jobs
-        self._kept: dict[str, tuple[BrokenContract, ...]] = {}
+        self._sites: dict[str, Sequence[object]] = {}
+        self.expected: tuple[str, ...] = ()
+        """The kinds of sites that will be asked for."""
         python = sorted(python, key=lambda pair: pair[0].name)  # the order of files must change nothing
         cuda = sorted(cuda, key=lambda pair: pair[0].name)
         self.project = Project(python, root)
@@ -121,13 +130,21 @@ class Program:
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""
         _ = self.heat
-        for kind in ("raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"):
-            self._found(kind)
+        for kind in self.expected:
+            if kind == "capture-sync":
+                _ = self.captured
+            elif kind in _EARLY:
+                self.sites(kind)
 
     @cached_property
     def judged(self) -> Syncs:
         """The sites of the linked project, with what the models say of them."""
         return Syncs(self.project, self.inference, self.semantics, self.roots)
+
+    @cached_property
+    def captured(self) -> tuple[Reached, ...]:
+        """Every function that runs while a graph is captured."""
+        return tuple(self.capture.reached())
 
     @cached_property
     def capture_syncs(self) -> tuple[CaptureSync, ...]:
@@ -140,7 +157,7 @@ class Program:
             if call.trust:
                 waits[call.function.number].append(call)
         found: dict[tuple[int, int, str], CaptureSync] = {}
-        for one in self.capture.reached():
+        for one in self.captured:
             for wait in waits.get(one.function.number, ()):
                 if self.capture.runs(one, wait.seq, wait.block):
                     row, trust = (wait.verdict.row, wait.verdict.trust) if isinstance(wait, Sync) else ("", wait.trust)
@@ -191,6 +208,11 @@ class Program:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
         cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag, missing-method,
         literal-layer, or the slug of a rule whose rows of the model say what waits."""
+        if kind not in self._sites:
+            self._sites[kind] = self._look_for(kind)
+        return self._sites[kind]
+
+    def _look_for(self, kind: str) -> Sequence[object]:
         if kind == "class":
             return [ClassSite(lost.cls, lost) for lost in self.lost_overrides if lost.cls.module.file.reported]
         if kind == "drop":
@@ -207,7 +229,7 @@ class Program:
         if kind == "census":
             return self._censuses
         if kind in self._broken:
-            return self._found(kind)
+            return tuple(self._broken[kind]())
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -215,12 +237,6 @@ class Program:
         if kind == "cxx-line":
             return [one for one in self.cxx.lines if one.wait.unit.path in self._reported]
         return self._by_rule.get(kind, ())
-
-    def _found(self, kind: str) -> tuple[BrokenContract, ...]:
-        """The broken contracts of one kind, found when first asked for."""
-        if kind not in self._kept:
-            self._kept[kind] = tuple(self._broken[kind]())
-        return self._kept[kind]
 
     @cached_property
     def _broken(self) -> dict[str, Callable[[], Iterable[BrokenContract]]]:

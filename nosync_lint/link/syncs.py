@@ -267,12 +267,11 @@ class Syncs:
 
     def _of_receiver(self, name: str, base: Value, spelled: Expr) -> Iterator[CallModel]:
         """The rows for a method, by what its receiver is, or by how it is named where that is not known."""
-        if base.kind == "object":
+        if base.kind in ("object", "str"):
+            refs = base.ref if base.kind == "object" else ("builtins.str",)
             for owner, model in self._models.members.get(name, ()):
-                if any(
-                    owner == ref or (isinstance(ref, int) and owner in self._project.classes[ref].externs)
-                    for ref in base.ref
-                ):
+                known = (self._project.classes[ref].externs if isinstance(ref, int) else (ref,) for ref in refs)
+                if any(fnmatchcase(one, owner) for names in known for one in names):
                     yield model
             return
         for model in self._models.methods.get(name, ()):
@@ -284,6 +283,8 @@ class Syncs:
                 yield model
 
     def _modelled(self, function: Function, site: CallSite, model: CallModel, given: Given) -> Iterator[Sync]:
+        if any(name in self._project.calls_by_name for name in model.off):
+            return
         if not model.admits(given) or self._is_host_group(model, given, function, site):
             return
         at = At(function, site.seq, site.block)
@@ -295,7 +296,7 @@ class Syncs:
         if model.form == "none":
             trust = min(trust, 1 if model.distinctive or model.named else 2)
         else:
-            trust = min(trust, operand.trust if operand.accelerated or operand.where == model.lives else 0)
+            trust = min(trust, operand.trust if operand.where in (*ACCELERATED, model.lives) else 0)
         if model.trains:
             if operand.dtype not in ("float", None):
                 return
@@ -325,6 +326,8 @@ class Syncs:
             return UNKNOWN, ("opaque",)
         if model.form == "elements":
             return self._element_operand(given, at)
+        if model.form == "held":
+            return self._held_operand(given, at)
         if model.form == "result":
             made = value_of(call, at)
             return (made, call) if made.accelerated else None
@@ -341,7 +344,7 @@ class Syncs:
                 value = _sized(value)
             if model.rank is not None and value.rank is not None and value.rank > model.rank:
                 continue
-            if value.accelerated:
+            if value.accelerated or (value.kind == "object" and value.where in ACCELERATED):
                 return value, expr
             if (value.kind == "tensor" and value.where is None) or (
                 value.kind == "unknown" and model.form == "listed" and model.rank is None
@@ -366,6 +369,18 @@ class Syncs:
             for held in (value, element(value) if value.kind in ("list", "tuple", "iter", "set", "dict") else UNKNOWN):
                 if held.accelerated:
                     return held, expr
+        return None
+
+    def _held_operand(self, given: Given, at: At) -> tuple[Value, Expr] | None:
+        """A tensor that is turned into text or bytes: an argument, or what a container among them holds."""
+        for expr in given.all:
+            value = self._inference.value(expr, at)
+            pending = [value]
+            for one in pending:  # grows while it is walked
+                if one.accelerated:
+                    return (one if one is value else one.weaker(1)), expr
+                if one.kind in ("list", "tuple", "set", "dict") and one.items is not None:
+                    pending += [one.items] if isinstance(one.items, Value) else one.items
         return None
 
     def _trains(self, function: Function, block: int) -> bool:

@@ -43,8 +43,8 @@ class Value(NamedTuple):
     function, method, module, extern, batch (a tensor, or a record of tensors like `items`), unknown, or bottom (not
     known yet).
 
-    `where` (tensors and devices): device, parametrised, host, pinned, meta, or None. `dtype`: bool, int, float, or
-    number for an int or float.
+    `where` (tensors, devices and objects that hold tensors): device, parametrised, host, pinned, meta, or None.
+    `dtype`: bool, int, float, or number for an int or float.
     `ref`: the class numbers or external names of an object or class, the function numbers of a function, the dotted
     name of a module or external symbol, the value of a constant. `items`: the element of a container, or the
     elements of a tuple. `dense`: whether a tensor fills its memory without gaps; "reordered" where it does, with its
