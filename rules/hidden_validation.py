@@ -9,7 +9,7 @@ Instead
     or check the returned value a step later.
 
 Missed alarms
-    Operands that nothing in the project shows to be a tensor on the device, and `log_prob` of a distribution.
+    Operands that nothing in the project shows to be a tensor on the device, and distributions that a caller made.
 
 False alarms
     Tensors kept on the CPU for a reason that the program text does not show.
