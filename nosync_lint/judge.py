@@ -69,7 +69,7 @@ def judge(
     program.expected = tuple(kind for rule in rules for kind in rule.sites)
     for rule in (rule for rule in rules if rule not in last):
         for kind in rule.sites:
-            judging.ask(rule, given.get(kind) or (sites or program.sites)(kind))
+            judging.ask(rule, lambda kind=kind: given.get(kind) or (sites or program.sites)(kind))  # type: ignore[misc]
     known = {word for rule in rules for word in (rule.code, rule.slug())}
     suppressions = [
         site
@@ -77,7 +77,7 @@ def judge(
         for site in one.sites(name, known | judging.known, known)
     ]
     for rule in last:
-        judging.ask(rule, suppressions)
+        judging.ask(rule, lambda: suppressions)
     return judging.finish()
 
 
@@ -100,8 +100,13 @@ class _Judging:
             if found
         }
 
-    def ask(self, rule: Rule, sites: Sequence[object]) -> None:
-        for site in sites:
+    def ask(self, rule: Rule, sites: Callable[[], Sequence[object]]) -> None:
+        try:
+            found = sites()
+        except Exception as error:
+            self._crashed(rule, None, error)
+            return
+        for site in found:
             place = place_of(site)
             try:
                 for judgement in rule.judge(site, self._program):

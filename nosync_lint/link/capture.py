@@ -216,14 +216,20 @@ class Capture:
 
     def _manages(self, manager: Expr, at: At) -> bool:
         """Whether entering a context manager begins a capture."""
-        if manager[0] == "ifexp":
-            return self._manages(manager[2], at) or self._manages(manager[3], at)
-        if manager[0] == "name":
-            found = at.function.record.definitions.get(manager[1], ())
-            made = [one for one in found if one.value[0] in ("call", "ifexp")]
-            return any(self._manages(one.value, At(at.function, one.seq, one.block)) for one in made)
-        if manager[0] != "call":
-            return False
+        pending, seen = [(manager, at)], set[str]()
+        for one, place in pending:  # grows while it is walked
+            if one[0] == "ifexp":
+                pending += [(one[2], place), (one[3], place)]
+            elif one[0] == "name" and one[1] not in seen:
+                seen.add(one[1])
+                found = at.function.record.definitions.get(one[1], ())
+                pending += [(made.value, At(at.function, made.seq, made.block)) for made in found]
+            elif one[0] == "call" and self._captures(one, place):
+                return True
+        return False
+
+    def _captures(self, manager: Expr, at: At) -> bool:
+        """Whether a call makes a context manager in which a graph is captured."""
         callee = self._inference.value(manager[1], at)
         if callee.kind == "extern" and callee.ref in self._regions["managers"]:
             return True

@@ -232,13 +232,13 @@ class Evaluation(Names):
 
     def _returned(self, functions: tuple[int, ...], call: Expr, at: At) -> Value:
         """What a call of functions of the project gives. Where that lives as an argument does, this call's arguments
-        say where: what is made of host tensors alone stays on the host."""
+        say where: what is made of host tensors alone stays on the host, unless they name a device."""
         value = vote([self.solver.read(("ret", number)) for number in functions])
         told = tensor_of(value)
         if not told.accelerated or told.why is None or not told.why.argument:
             return value
         args, kwargs = self._arguments(call, at)
-        given = [one for one in (*args, *kwargs.values()) if one.kind in ("tensor", "unknown")]
+        given = [one for one in (*args, *kwargs.values()) if one.kind in ("tensor", "unknown", "device")]
         if not given or not all(one.where in HOST for one in given):
             return value
         placed = told._replace(where="host", why=None)

@@ -53,7 +53,7 @@ class Roots:
         self._warm = {name: Patterns(presets[name].get("warm", ())) for name in ("generic", *self.presets)}
         self._cold_names = tuple(self._generic["cold"])
         self._cold_modules = frozenset(self._generic["cold_modules"])
-        self._elsewhere = frozenset(presets["blocks"]["other_platform_modules"])
+        self._elsewhere = any_of(presets["blocks"]["other_platform_modules"])
         self._module_types = frozenset(self._generic["module_types"])
         self._of_modules = [self._told_by_name(module.name) for module in project.modules]
         self._device_code = self._find_device_code()
@@ -160,7 +160,7 @@ class Roots:
         cold = next((part for part in parts[1:] if part in self._cold_modules), None)
         return ModuleRole(
             parts[-1] if cold is None and parts[-1].startswith("test_") else cold,
-            next((part for part in parts if part in self._elsewhere), None),
+            next((part for part in parts if self._elsewhere(part)), None),
             any(self._is["host_modules"](part) for part in parts),
         )
 

@@ -251,10 +251,11 @@ class Operations:
             where = self.device(given)
             trust = 2 if given.known and (given.where or given.ref is not None) else 1
             trust = 0 if where in HOST and given.trust < 2 and form == "like" else trust
+            if where == "host":
+                return _pinned(kwargs, trust)
             return where, min(trust, 1) if where == "parametrised" else trust, None
         if form == "argument":
-            pinned = kwargs.get("pin_memory")
-            return ("pinned" if pinned is not None and pinned.ref is True else "host"), 2, None
+            return _pinned(kwargs, 2)
         if form in ("host", "pinned", "device"):
             return form, max(operand.trust, 1) if operand.kind == "tensor" else 2, None
         if form == "view" and operand.kind == "tensor" and operand.where is not None:
@@ -379,6 +380,14 @@ def _element(value: Value) -> Value:
     if isinstance(items, Value):
         return items
     return vote(items) if items else UNKNOWN
+
+
+def _pinned(kwargs: Keywords, trust: int) -> tuple[str, int, None]:
+    """A place on the host. A switch that is worked out pins the memory wherever that can be done."""
+    switch = kwargs.get("pin_memory")
+    if switch is None or switch.kind == "none" or switch.ref is False:
+        return "host", trust, None
+    return "pinned", trust if switch.ref is True else min(trust, 1), None
 
 
 def _operand_where(tensors: Sequence[Value]) -> tuple[str | None, Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,12 +130,12 @@ class Program:
 
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""
-        _ = self.heat
         for kind in self.expected:
-            if kind == "capture-sync":
-                _ = self.captured
-            elif kind in _EARLY:
-                self.sites(kind)
+            with suppress(Exception):  # met again, and told, where the rule asks
+                if kind == "capture-sync":
+                    _ = self.captured
+                elif kind in _EARLY:
+                    self.sites(kind)
 
     @cached_property
     def judged(self) -> Syncs:

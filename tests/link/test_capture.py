@@ -30,6 +30,7 @@ REGIONS = {
     "inside another with": "with torch.no_grad():\n    with torch.cuda.graph(g):\n        x.item()",
     "an alias": "from torch.cuda import graph\nwith graph(g):\n    x.item()",
     "a name": "scope = torch.cuda.graph(g)\nwith scope:\n    x.item()",
+    "one that may be kept from before": "scope = torch.cuda.graph(g)\nfor _ in y:\n    scope = make() if g else scope\n    with scope:\n        x.item()",
     "one of two": "scope = torch.cuda.graph(g) if g else nullcontext()\nwith scope:\n    x.item()",
     "an unknown manager that takes a graph": "with make_scope()(cuda_graph=g):\n    x.item()",
     "a loop inside": "with torch.cuda.graph(g):\n    for _ in range(3):\n        x.item()",
