@@ -322,9 +322,10 @@ class Evaluation(Names):
         if index[0] == "tuple":
             return IndexShape([self._index_part(part, at, nested=True) for part in index[1]])
         value = self.evaluate(index, at) if index[0] in ("name", "attr", "call", "sub") else UNKNOWN
-        if value.kind == "tuple" and value.items is not None:  # as many indices as it holds
-            held = (value.items,) if isinstance(value.items, Value) else value.items
-            return IndexShape([index_part(one) for one in held])
+        if value.kind == "tuple" and isinstance(value.items, tuple) and not isinstance(value.items, Value):
+            return IndexShape([index_part(one) for one in value.items])  # as many indices as it holds
+        if value.kind == "tuple":
+            return IndexShape([index_part(value.items or UNKNOWN)], counted=False)
         return IndexShape([self._index_part(index, at)])
 
     def _index_part(self, part: Expr, at: At, nested: bool = False) -> tuple[str, Value]:

@@ -8,12 +8,12 @@ from nosync_lint.link.values import HOST, Value
 class IndexShape:
     """The classified items of an index: (kind, value) pairs, where kind is int, slice, device-slice (its value is a
     bound on the device), ellipsis, none, bool, mask, tensor (integers), any-tensor (dtype not known), integers (int or
-    int tensor), sequence or unknown."""
+    int tensor), sequence or unknown. Where they are not `counted`, there may be several like the one that is known."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("counted", "parts")
 
-    def __init__(self, parts: list[tuple[str, Value]]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[tuple[str, Value]], counted: bool = True) -> None:
+        self.parts, self.counted = parts, counted
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -22,6 +22,8 @@ class IndexShape:
     @property
     def rank_change(self) -> int | None:
         """How the index changes the rank of a tensor, where that is known."""
+        if not self.counted:
+            return None
         change, tensors = 0, []
         for kind, value in self.parts:
             if kind in ("slice", "device-slice", "ellipsis"):
