@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAPPED: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+DATA: dict[str, list[str]] = PROJECT["tool"]["setuptools"]["package-data"]
 OURS = ("nosync_lint", "rules", "reference_allocator")
 """The folders of this repository that become import packages."""
 
@@ -30,11 +31,15 @@ def folder_of(package: str) -> Path:
 
 
 def files_on_disk() -> set[str]:
-    """Every file that must be in the wheel, under its installed name."""
+    """Every file that must be in the wheel, under its installed name: those of a package and of its data folders."""
+    folders = {package: folder_of(package) for package in PACKAGES}
+    found = [(package, path) for package, folder in folders.items() for path in folder.iterdir()]
+    for package, patterns in DATA.items():
+        trees = [folders[package] / pattern.removesuffix("/**") for pattern in patterns if pattern.endswith("/**")]
+        found += [(package, path) for tree in trees for path in tree.rglob("*")]
     return {
-        f"{package.replace('.', '/')}/{path.name}"
-        for package in PACKAGES
-        for path in folder_of(package).iterdir()
+        f"{package.replace('.', '/')}/{path.relative_to(folders[package]).as_posix()}"
+        for package, path in found
         if path.is_file() and path.suffix != ".pyc"
     }
 

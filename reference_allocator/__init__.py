@@ -1,0 +1,1 @@
+"""The known-good target: a unified KV-cache allocator without hidden host-device synchronisation."""

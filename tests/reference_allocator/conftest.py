@@ -1,0 +1,74 @@
+"""One compiled library per session, and conv states in every layout that the kernels must take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+HISTORIES = (1, 2, 3, 4)  # W-1
+CHANNELS = (2, 64, 130, 512, 520)
+LAYOUTS = ("dense", "page-major", "pool", "wide-rows")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The libraries of this session are compiled once, from the tree as it is."""
+    folder = tmp_path_factory.mktemp("kernels")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOSYNC_KERNEL_CACHE", str(folder))
+        yield folder
+
+
+class State:
+    """A conv state `view` of `[slots, W-1, D]` inside `whole`, which holds all bytes around it as well."""
+
+    def __init__(self, layout: str, slots: int, history: int, channels: int) -> None:
+        if layout == "dense":
+            self.whole = torch.empty(slots, history, channels, dtype=torch.bfloat16)
+            self.view = self.whole
+        elif layout == "page-major":  # one envelope per slot, three layers inside
+            self.whole = torch.empty(slots, 3, history, channels, dtype=torch.bfloat16)
+            self.view = self.whole[:, 1]
+        elif layout == "pool":  # entries padded to 32 bytes, the state behind another part
+            entry = -(-(history * channels + 48) // 16) * 16
+            self.whole = torch.empty(slots, entry, dtype=torch.bfloat16)
+            self.view = self.whole.as_strided((slots, history, channels), (entry, channels, 1), 16)
+        else:
+            self.whole = torch.empty(slots, history, channels + 8, dtype=torch.bfloat16)
+            self.view = self.whole[:, :, :channels]
+        self.whole.normal_(generator=torch.Generator().manual_seed(slots * 7919 + history * 31 + channels))
+
+    def check(self, run: Callable[[torch.Tensor], None], expect: Callable[[torch.Tensor], None]) -> None:
+        """`run` on the view leaves the bytes that `expect` leaves, everywhere; on a clone it gives the same state."""
+        expected, clone = self.whole.clone(), self.view.clone(memory_format=torch.contiguous_format)
+        storage_offset = self.view.storage_offset() - self.whole.storage_offset()
+        expect(expected.as_strided(self.view.shape, self.view.stride(), storage_offset))
+        run(self.view)
+        assert torch.equal(bits(self.whole), bits(expected))
+        run(clone)
+        assert torch.equal(bits(clone), bits(self.view))
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The bit patterns of bf16 values: equality of bits tells -0 from 0."""
+    return tensor.contiguous().view(torch.int16)
+
+
+@pytest.fixture(params=LAYOUTS)
+def state(request: pytest.FixtureRequest) -> Callable[[int, int, int], State]:
+    """Makes a conv state of so many slots, rows and channels, in one layout after the other."""
+    return lambda slots, history, channels: State(str(request.param), slots, history, channels)
+
+
+@pytest.fixture
+def rows() -> Callable[..., torch.Tensor]:
+    """Makes random bf16 rows with a padded row stride."""
+
+    def make(count: int, channels: int, seed: int = 0) -> torch.Tensor:
+        wide = torch.empty(count, channels + 8, dtype=torch.bfloat16)
+        return wide.normal_(generator=torch.Generator().manual_seed(seed + 1))[:, :channels]
+
+    return make
