@@ -2,13 +2,18 @@
 
 A conv state `cache` is bf16 `[slots, W-1, D]` with free slot and window strides and channel stride 1, so that a view
 of a page-major buffer is taken as it is; 2 <= W <= 5. Word-wide kernels (all but the all-reduce ones) want D even and
-every address and row stride a multiple of 4 bytes. Row tensors (`x`, `hidden`, `y`, `weight`) have a free row stride
+every address and row stride a multiple of 4 bytes; the all-reduce kernels want D a multiple of 8, at most 8192, and
+multiples of 16 bytes. Row tensors (`x`, `hidden`, `y`, `weight`) have a free row stride
 and inner stride 1; index and mask tensors are contiguous. Slots of one call are pairwise distinct; slot -1 is PAD and
 its state is neither read nor written. States never share memory with other operands.
 
 Every function raises `MatchError` before it launches anything, queues one kernel on the current stream of the cache's
-device, and does not wait for it; on host memory the result is there on return. Ids outside their tables are left out
-and set bit 128 in `error_word` (int32 `[8]`), where one is given. The first call compiles (`BuildError`).
+device, and does not wait for it; on host memory the result is there on return. Ids outside their tables set bit 128 in
+`error_word` (int32 `[8]`), where one is given; their lanes write nothing (in the all-reduce kernels they count as PAD).
+The first call compiles (`BuildError`).
+
+Convolutions sum `tap * weight` in fp32, oldest tap first; `silu` and `add_x` (in this order) are applied before the one
+rounding to bf16. NaN comes out as 0x7fc0.
 """
 
 from __future__ import annotations
@@ -22,7 +27,11 @@ __all__ = [
     "BuildError",
     "LaunchError",
     "MatchError",
+    "ar_fused_decode",
+    "ar_fused_verify",
+    "causal_conv1d",
     "draft_extend_sconv",
+    "fused_decode_update",
     "gather_scatter_sconv",
     "update_sconv_cache",
 ]
@@ -86,3 +95,115 @@ def gather_scatter_sconv(
     B <= 65535. A pure copy. Does not block.
     """
     call("nosync_gather_scatter_sconv", cache.device, hidden, cache, rows, mask, dst, error_word)
+
+
+def causal_conv1d(
+    x: torch.Tensor,
+    cache: torch.Tensor,
+    slot: torch.Tensor,
+    mask: torch.Tensor,
+    weight: torch.Tensor,
+    cu: torch.Tensor,
+    seq: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    silu: bool = True,
+    add_x: bool = False,
+    decode: bool = False,
+    error_word: torch.Tensor | None = None,
+) -> None:
+    """The convolution of all tokens of a prefill into `y`; taps before a sequence come from its state.
+
+    `x` and `y` bf16 `[T, D]`, T <= 65535; `slot` int64 `[S]`; `mask` bool `[S]` or `[S, 1, 1]` (where False, and not
+    `decode`, the state counts as zero); `weight` bf16 `[D, W]`; `cu` int64 `[S+1]`, the first token of each sequence;
+    `seq` int32 `[T]`, the sequence of each token. States are only read; `y` shares memory with nothing. Does not block.
+    """
+    gate = mask[:, 0, 0] if mask.dim() == 3 and mask.shape[1:] == (1, 1) else mask
+    call(
+        "nosync_causal_conv1d", cache.device, x, cache, slot, gate, weight, cu, seq, y, silu, add_x, decode, error_word
+    )  # fmt: skip
+
+
+def fused_decode_update(
+    x: torch.Tensor,
+    cache: torch.Tensor,
+    cache_indices: torch.Tensor,
+    mask: torch.Tensor,
+    weight: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    silu: bool = True,
+    add_x: bool = False,
+    track_mask: torch.Tensor | None = None,
+    track_slot: torch.Tensor | None = None,
+    error_word: torch.Tensor | None = None,
+) -> None:
+    """One decode step: one token a row is convolved into `y`, then its state shifts left and takes the row of `x`.
+
+    `x` and `y` bf16 `[T, D]`, T <= 65535, `y` may be `x`; `cache_indices` int32 `[T]`; `mask` bool `[T]` (where False
+    the old state counts as zero); `weight` bf16 `[D, W]`. With `track_mask` bool `[T]` and `track_slot` int64 `[T]`
+    (both or none, else ValueError) the new state is written to `track_slot` too. PAD rows write `y`. Does not block.
+    """
+    call(
+        "nosync_fused_decode_update", cache.device, x, cache, cache_indices, mask, weight, y, silu, add_x, track_mask,
+        track_slot, error_word,
+    )  # fmt: skip
+
+
+def ar_fused_decode(
+    shards: torch.Tensor,
+    cache: torch.Tensor,
+    cache_indices: torch.Tensor,
+    mask: torch.Tensor,
+    weight: torch.Tensor,
+    residual: torch.Tensor,
+    norm_weight: torch.Tensor,
+    residual_out: torch.Tensor,
+    hs_out: torch.Tensor,
+    *,
+    eps: float = 1e-6,
+    silu: bool = True,
+    add_x: bool = False,
+    track_mask: torch.Tensor | None = None,
+    track_slot: torch.Tensor | None = None,
+    error_word: torch.Tensor | None = None,
+) -> None:
+    """`fused_decode_update` of the summed `shards`, then the residual and the RMS norm.
+
+    x = bf16(sum over R of `shards` bf16 `[R, T, D]`, in fp32, in order); r = bf16(conv) + `residual` bf16 `[T, D]` in
+    fp32; `residual_out` = bf16(r); `hs_out` = bf16(r / sqrt(mean(r * r) + eps) * `norm_weight` bf16 `[D]`).
+    `residual_out` may be `residual`. The other operands are those of `fused_decode_update`. Does not block.
+    """
+    call(
+        "nosync_ar_fused_decode", cache.device, shards, cache, cache_indices, mask, weight, residual, norm_weight,
+        residual_out, hs_out, float(eps), silu, add_x, track_mask, track_slot, error_word,
+    )  # fmt: skip
+
+
+def ar_fused_verify(
+    shards: torch.Tensor,
+    cache: torch.Tensor,
+    cache_indices: torch.Tensor,
+    mask: torch.Tensor,
+    weight: torch.Tensor,
+    residual: torch.Tensor,
+    norm_weight: torch.Tensor,
+    residual_out: torch.Tensor,
+    hs_out: torch.Tensor,
+    inter_out: torch.Tensor,
+    *,
+    eps: float = 1e-6,
+    silu: bool = True,
+    add_x: bool = False,
+    error_word: torch.Tensor | None = None,
+) -> None:
+    """`ar_fused_decode` for q draft tokens a sequence: the state is only read, each token's state goes to `inter_out`.
+
+    `shards` bf16 `[R, B*q, D]` with the tokens of a sequence in order, B*q <= 65535; `cache_indices` int32 and `mask`
+    bool `[B]`; `inter_out` bf16 `[at least B, q, W-1, D]` with free strides but the last, `[b, i]` is the state after
+    token i; rows of PAD sequences stay as they are. Does not block.
+    """
+    call(
+        "nosync_ar_fused_verify", cache.device, shards, cache, cache_indices, mask, weight, residual, norm_weight,
+        residual_out, hs_out, inter_out, float(eps), silu, add_x, error_word,
+    )  # fmt: skip

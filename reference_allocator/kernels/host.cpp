@@ -3,7 +3,10 @@
 // memory; dev.cu builds it with nvcc, for device memory: then every entry queues one kernel on `stream` and returns
 // without waiting.
 
+#include "ar_fused_decode.cuh"
+#include "causal_conv1d.cuh"
 #include "draft_extend_sconv.cuh"
+#include "fused_decode_update.cuh"
 #include "gather_scatter_sconv.cuh"
 #include "update_sconv_cache.cuh"
 
@@ -98,6 +101,53 @@ int32_t nosync_gather_scatter_sconv(nosync_failure* failure, void* stream, const
                                     const TensorView* dst, const TensorView* error_word) {
   return guarded(failure, [&] {
     nosync::gather_scatter_sconv(*hidden, *cache, *rows, *mask, *dst, given(error_word), stream);
+  });
+}
+
+int32_t nosync_causal_conv1d(nosync_failure* failure, void* stream, const TensorView* x, const TensorView* cache,
+                             const TensorView* slot, const TensorView* mask, const TensorView* weight,
+                             const TensorView* cu, const TensorView* seq, const TensorView* y, int32_t silu,
+                             int32_t add_x, int32_t decode, const TensorView* error_word) {
+  return guarded(failure, [&] {
+    const nosync::Finish finish{silu != 0, add_x != 0};
+    nosync::causal_conv1d(*x, *cache, *slot, *mask, *weight, *cu, *seq, *y, finish, decode != 0, given(error_word),
+                          stream);
+  });
+}
+
+int32_t nosync_fused_decode_update(nosync_failure* failure, void* stream, const TensorView* x, const TensorView* cache,
+                                   const TensorView* cache_indices, const TensorView* mask, const TensorView* weight,
+                                   const TensorView* y, int32_t silu, int32_t add_x, const TensorView* track_mask,
+                                   const TensorView* track_slot, const TensorView* error_word) {
+  return guarded(failure, [&] {
+    const nosync::Finish finish{silu != 0, add_x != 0};
+    nosync::fused_decode_update(*x, *cache, *cache_indices, *mask, *weight, *y, finish, given(track_mask),
+                                given(track_slot), given(error_word), stream);
+  });
+}
+
+int32_t nosync_ar_fused_decode(nosync_failure* failure, void* stream, const TensorView* shards,
+                               const TensorView* cache, const TensorView* cache_indices, const TensorView* mask,
+                               const TensorView* weight, const TensorView* residual, const TensorView* norm_weight,
+                               const TensorView* residual_out, const TensorView* hs_out, float eps, int32_t silu,
+                               int32_t add_x, const TensorView* track_mask, const TensorView* track_slot,
+                               const TensorView* error_word) {
+  return guarded(failure, [&] {
+    const nosync::Finish finish{silu != 0, add_x != 0};
+    nosync::ar_fused_decode(*shards, *cache, *cache_indices, *mask, *weight, *residual, *norm_weight, *residual_out,
+                            *hs_out, eps, finish, given(track_mask), given(track_slot), given(error_word), stream);
+  });
+}
+
+int32_t nosync_ar_fused_verify(nosync_failure* failure, void* stream, const TensorView* shards,
+                               const TensorView* cache, const TensorView* cache_indices, const TensorView* mask,
+                               const TensorView* weight, const TensorView* residual, const TensorView* norm_weight,
+                               const TensorView* residual_out, const TensorView* hs_out, const TensorView* inter_out,
+                               float eps, int32_t silu, int32_t add_x, const TensorView* error_word) {
+  return guarded(failure, [&] {
+    const nosync::Finish finish{silu != 0, add_x != 0};
+    nosync::ar_fused_verify(*shards, *cache, *cache_indices, *mask, *weight, *residual, *norm_weight, *residual_out,
+                            *hs_out, *inter_out, eps, finish, given(error_word), stream);
   });
 }
 
