@@ -31,7 +31,7 @@ _TYPES = {
 
 _UNKNOWN_TYPE = (255, 0)
 _DEVICES = {"cpu": 1, "cuda": 2}  # DLPack's device codes; 0 is none
-_DONE, _MISMATCH, _BAD_ARGUMENT = 0, 1, 2
+DONE, MISMATCH, BAD_ARGUMENT = 0, 1, 2  # `Outcome` of abi.hpp; any other is a failed launch
 
 
 class MatchError(ValueError):
@@ -58,8 +58,8 @@ class LaunchError(RuntimeError):
     """The device refused a launch."""
 
 
-class _View(ctypes.Structure):
-    """`TensorView` of match.hpp."""
+class View(ctypes.Structure):
+    """`TensorView` of match.hpp: a tensor as the C ABI takes it."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -75,8 +75,8 @@ class _View(ctypes.Structure):
     )
 
 
-class _Failure(ctypes.Structure):
-    """`nosync_failure` of host.cpp."""
+class Failure(ctypes.Structure):
+    """`Failure` of abi.hpp, filled in by an entry that failed."""
 
     _fields_ = (
         ("dim", ctypes.c_int32),
@@ -89,7 +89,7 @@ class _Failure(ctypes.Structure):
     )
 
 
-def describe(tensor: torch.Tensor) -> _View:
+def describe(tensor: torch.Tensor) -> View:
     """The record of a tensor; it is valid as long as the tensor is. Reads metadata only."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a kernel takes tensors, not {type(tensor).__name__}")
@@ -97,7 +97,7 @@ def describe(tensor: torch.Tensor) -> _View:
     extents = ctypes.c_int64 * max(ndim, 1)
     code, bits = _TYPES.get(tensor.dtype, _UNKNOWN_TYPE)
     index = tensor.device.index if tensor.device.index is not None else 0
-    return _View(
+    return View(
         tensor.data_ptr(),
         ndim,
         extents(*tensor.shape),
@@ -117,13 +117,15 @@ def load(device_type: str, capability: tuple[int, int] = (0, 0)) -> ctypes.CDLL:
     return ctypes.CDLL(str(build(cuda_recipe(capability) if device_type == "cuda" else host_recipe())))
 
 
-def call(entry: str, device: torch.device, *arguments: Argument) -> None:
-    """Runs an entry of the C ABI for tensors of a device: on its current stream, or on the host at once.
+def call(entry: str, state: torch.Tensor, *arguments: Argument) -> None:
+    """Runs an entry of the C ABI where `state` lies: on the current stream of its device, or on the host at once.
 
     Queues one kernel and returns; it does not wait for the device. The first call compiles. Raises MatchError,
-    ValueError for arguments that do not go together, TypeError, LaunchError and BuildError.
+    ValueError for operands that are missing or do not go together, TypeError, LaunchError and BuildError.
     """
-    failure = _Failure()
+    if not isinstance(state, torch.Tensor):
+        raise TypeError(f"a conv state is a tensor, not {type(state).__name__}")
+    device, failure = state.device, Failure()
     passed = [_passed(argument) for argument in arguments]
     if device.type == "cuda":
         library = load("cuda", torch.cuda.get_device_capability(device))
@@ -132,8 +134,8 @@ def call(entry: str, device: torch.device, *arguments: Argument) -> None:
             outcome = getattr(library, entry)(ctypes.byref(failure), stream, *passed)
     else:
         outcome = getattr(load("cpu"), entry)(ctypes.byref(failure), None, *passed)
-    if outcome != _DONE:
-        raise _error(outcome, failure)
+    if outcome != DONE:
+        raise failure_error(outcome, failure)
 
 
 def _passed(argument: Argument) -> object:
@@ -148,11 +150,12 @@ def _passed(argument: Argument) -> object:
     return ctypes.pointer(describe(argument))
 
 
-def _error(outcome: int, failure: _Failure) -> Exception:
+def failure_error(outcome: int, failure: Failure) -> Exception:
+    """The exception for an outcome other than DONE."""
     text = failure.text.decode()
-    if outcome == _BAD_ARGUMENT:
+    if outcome == BAD_ARGUMENT:
         return ValueError(text)
-    if outcome != _MISMATCH:
+    if outcome != MISMATCH:
         return LaunchError(text)
     return MatchError(
         text,

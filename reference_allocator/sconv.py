@@ -52,7 +52,7 @@ def update_sconv_cache(
     `query_start` int32 `[B+1]`, B <= 65535. Sequences without rows keep their state. A pure copy. Does not block.
     """
     call(
-        "nosync_update_sconv_cache", cache.device, x, cache, cache_indices, has_state, query_start, error_word
+        "nosync_update_sconv_cache", cache, x, cache, cache_indices, has_state, query_start, error_word
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def draft_extend_sconv(
     `track_step` rows is written to `track_slot` where `crossed`. A pure copy. Does not block.
     """
     call(
-        "nosync_draft_extend_sconv", cache.device, hidden, cache, cache_indices, accepted, draft, crossed, track_step,
+        "nosync_draft_extend_sconv", cache, hidden, cache, cache_indices, accepted, draft, crossed, track_step,
         track_slot, error_word,
     )  # fmt: skip
 
@@ -94,7 +94,7 @@ def gather_scatter_sconv(
     `hidden` bf16 `[T, D]`, `rows` int32 `[B, W-1]` with inner stride 1, `mask` bool `[B]`, `dst` int64 `[B]`,
     B <= 65535. A pure copy. Does not block.
     """
-    call("nosync_gather_scatter_sconv", cache.device, hidden, cache, rows, mask, dst, error_word)
+    call("nosync_gather_scatter_sconv", cache, hidden, cache, rows, mask, dst, error_word)
 
 
 def causal_conv1d(
@@ -120,7 +120,7 @@ def causal_conv1d(
     """
     gate = mask[:, 0, 0] if mask.dim() == 3 and mask.shape[1:] == (1, 1) else mask
     call(
-        "nosync_causal_conv1d", cache.device, x, cache, slot, gate, weight, cu, seq, y, silu, add_x, decode, error_word
+        "nosync_causal_conv1d", cache, x, cache, slot, gate, weight, cu, seq, y, silu, add_x, decode, error_word
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def fused_decode_update(
     (both or none, else ValueError) the new state is written to `track_slot` too. PAD rows write `y`. Does not block.
     """
     call(
-        "nosync_fused_decode_update", cache.device, x, cache, cache_indices, mask, weight, y, silu, add_x, track_mask,
+        "nosync_fused_decode_update", cache, x, cache, cache_indices, mask, weight, y, silu, add_x, track_mask,
         track_slot, error_word,
     )  # fmt: skip
 
@@ -175,7 +175,7 @@ def ar_fused_decode(
     `residual_out` may be `residual`. The other operands are those of `fused_decode_update`. Does not block.
     """
     call(
-        "nosync_ar_fused_decode", cache.device, shards, cache, cache_indices, mask, weight, residual, norm_weight,
+        "nosync_ar_fused_decode", cache, shards, cache, cache_indices, mask, weight, residual, norm_weight,
         residual_out, hs_out, float(eps), silu, add_x, track_mask, track_slot, error_word,
     )  # fmt: skip
 
@@ -204,6 +204,6 @@ def ar_fused_verify(
     token i; rows of PAD sequences stay as they are. Does not block.
     """
     call(
-        "nosync_ar_fused_verify", cache.device, shards, cache, cache_indices, mask, weight, residual, norm_weight,
+        "nosync_ar_fused_verify", cache, shards, cache, cache_indices, mask, weight, residual, norm_weight,
         residual_out, hs_out, inter_out, float(eps), silu, add_x, error_word,
     )  # fmt: skip

@@ -36,6 +36,7 @@ PORT_FN void update_sconv_cache_body(const Ctx& c, const UpdateSconvCacheParams&
     report(p.error_word, BAD_INDEX);
     return;
   }
+  const bool known = p.has_state[c.by];
   bf16_t* state = p.cache + slot * p.slot_step + channel;
   const bf16_t* rows = p.x + start * p.x_step + channel;
   uint32_t window[HISTORY];
@@ -45,7 +46,7 @@ PORT_FN void update_sconv_cache_body(const Ctx& c, const UpdateSconvCacheParams&
     if (row >= HISTORY) {
       window[w] = load_word(rows + (row - HISTORY) * p.x_step);
     } else {
-      window[w] = p.has_state[c.by] ? load_word(state + row * p.window_step) : 0u;
+      window[w] = known ? load_word(state + row * p.window_step) : 0u;
     }
   }
 #pragma unroll

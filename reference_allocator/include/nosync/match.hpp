@@ -50,7 +50,7 @@ inline std::string spelled(Dev device) {
   const std::string kind = device.type == 1   ? "cpu"
                            : device.type == 2 ? "cuda"
                                               : "device" + std::to_string(device.type);
-  return device.index < 0 || device.type == 1 ? kind : kind + ":" + std::to_string(device.index);
+  return device.type != 2 || device.index < 0 ? kind : kind + ":" + std::to_string(device.index);
 }
 
 // A tensor as a caller describes it. It owns nothing. `strides` count elements; null means row-major.
