@@ -18,6 +18,7 @@ const std::map<std::string, Chain>& chains() {
   static const std::map<std::string, Chain> all = {
       {"contiguous", [](auto& a, auto&) { Match(a, "a").shape({any, any, any}).verify(); }},
       {"literals", [](auto& a, auto&) { Match(a, "a").shape({any, 3, 4}).strides({any, 4, 1}).verify(); }},
+      {"dense rows", [](auto& a, auto&) { Match(a, "a").shape({any, any, any}).strides({any, 4, 1}).verify(); }},
       {"free strides", [](auto& a, auto&) { Match(a, "a").shape({any, any, any}).strides({any, any, any}).verify(); }},
       {"short stride list", [](auto& a, auto&) { Match(a, "a").shape({any, any, any}).strides({any, 1}).verify(); }},
       {"shared size",

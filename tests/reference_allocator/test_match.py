@@ -70,7 +70,9 @@ def test_no_strides_at_all_mean_row_major(probe: Probe) -> None:
 def test_the_stride_of_an_extent_of_one_or_none_is_not_compared(probe: Probe) -> None:
     probe("contiguous", view((1, 3, 4), (7, 4, 1)))
     probe("contiguous", view((0, 3, 4), (7, 9, 5)))
-    probe("literals", view((2, 3, 4), (99, 4, 1)))
+    probe("dense rows", view((2, 1, 4), (4, 9, 1)))
+    probe("dense rows", view((2, 3, 1), (12, 4, 9)))
+    assert refused(probe, "dense rows", view((2, 2, 4), (8, 9, 1))) == ("stride", 1, None, "4", "9")
     probe("aligned", view((1, 3, 4), (7, 4, 1)))
     probe("no overlap", view((1, 3, 4), (0, 4, 1)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -311,3 +312,20 @@ def test_none_and_lists_are_no_tensors(kernel: str) -> None:
         run(kernel, values(4, W - 1, D), **{name: None})
     with pytest.raises(TypeError, match="a kernel takes tensors, not list"):
         run(kernel, values(4, W - 1, D), **{name: [1, 3]})
+
+
+@pytest.mark.skipif(
+    not torch.cuda.is_available() or shutil.which("nvcc") is None, reason="needs a CUDA device, its torch and nvcc"
+)
+@every_kernel
+def test_the_device_gives_what_the_host_gives(kernel: str) -> None:
+    env, given = values(4, 2, W - 1, D), operands(kernel)
+    on_device = env.cuda()
+    moved = {name: value.cuda() if isinstance(value, torch.Tensor) else value for name, value in given.items()}
+    KERNELS[kernel](cache=env[:, 1], **given)
+    KERNELS[kernel](cache=on_device[:, 1], **moved)
+    assert torch.equal(on_device.cpu(), env)
+    for name, value in given.items():
+        assert not isinstance(value, torch.Tensor) or torch.equal(moved[name].cpu(), value), name
+    with pytest.raises(MatchError, match="device"):
+        KERNELS[kernel](cache=env[:, 1], **moved)
