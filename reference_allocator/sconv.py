@@ -3,8 +3,8 @@
 A conv state `cache` is bf16 `[slots, W-1, D]` with free slot and window strides and channel stride 1, so that a view
 of a page-major buffer is taken as it is; 2 <= W <= 5. Word-wide kernels (all but the all-reduce ones) want D even and
 every address and row stride a multiple of 4 bytes; the all-reduce kernels want D a multiple of 8, at most 8192, and
-multiples of 16 bytes. Row tensors (`x`, `hidden`, `y`, `weight`) have a free row stride
-and inner stride 1; index and mask tensors are contiguous. Slots of one call are pairwise distinct; slot -1 is PAD and
+multiples of 16 bytes. Row tensors (`x`, `hidden`, `y`, `weight`) have a free row stride and inner stride 1; index and
+mask tensors are contiguous. Slots that one call writes, track slots included, are pairwise distinct; slot -1 is PAD and
 its state is neither read nor written. States never share memory with other operands.
 
 Every function raises `MatchError` before it launches anything, queues one kernel on the current stream of the cache's

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-HISTORIES = (1, 2, 3, 4)  # W-1
-CHANNELS = (2, 64, 130, 512, 520)
 LAYOUTS = ("dense", "page-major", "pool", "wide-rows")
 
 
@@ -72,3 +71,15 @@ def rows() -> Callable[..., torch.Tensor]:
         return wide.normal_(generator=torch.Generator().manual_seed(seed + 1))[:, :channels]
 
     return make
+
+
+@pytest.fixture
+def distant_slots() -> torch.Tensor:
+    """A conv state of two slots, 2**32 + 64 elements apart: what is cut to 32 bits lands between the two.
+
+    The pages in between are reserved and never touched.
+    """
+    reach = 2**32 + 64
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE, which Python before 3.13 does not name
+    memory = mmap.mmap(-1, 2 * (reach + 192), flags=flags)
+    return torch.frombuffer(memory, dtype=torch.bfloat16).as_strided((2, 3, 64), (reach, 64, 1))

@@ -184,6 +184,19 @@ def test_decode_may_write_its_rows_in_place(rows: MakeRows) -> None:
     assert torch.equal(bits(cache), bits(apart))
 
 
+def test_taps_are_summed_oldest_first() -> None:
+    # 2**30 + 1 - 2**30 + 0.5 is 0.5 in this order; from the newest tap on it is 0.
+    taps = torch.tensor([2.0**30, 1.0, -(2.0**30), 0.5]).repeat(8, 1).T.bfloat16()
+    cache, x, weight = taps[:3][None].contiguous(), taps[3:].contiguous(), torch.ones(8, 4, dtype=torch.bfloat16)
+    y, on, out = torch.zeros_like(x), torch.tensor([True]), [torch.zeros_like(x), torch.zeros_like(x)]
+    causal_conv1d(x, cache, torch.tensor([0]), on, weight, torch.tensor([0, 1]), i32([0]), y, silu=False)
+    assert y.tolist() == [[0.5] * 8]
+    ar_fused_decode(x[None], cache.clone(), i32([0]), on, weight, out[1].clone(), x[0], *out, silu=False)
+    assert out[0].tolist() == [[0.5] * 8]
+    fused_decode_update(x, cache, i32([0]), on, weight, y, silu=False)
+    assert y.tolist() == [[0.5] * 8]
+
+
 def partial_sums(ranks: int, tokens: int, channels: int) -> torch.Tensor:
     """Shards of a padded row stride, and of a rank stride with a row to spare."""
     wide = torch.empty(ranks, tokens + 1, channels + 8, dtype=torch.bfloat16)
@@ -335,13 +348,11 @@ def test_nan_comes_out_as_one_pattern() -> None:
     assert math.isnan(through_decode(patterns, silu=True)[0].item())
 
 
-def test_offsets_of_the_convolutions_are_64_bit(rows: MakeRows) -> None:
-    reach = 2**31 + 64
-    whole = torch.empty(reach + 192, dtype=torch.bfloat16)
-    cache = whole.as_strided((2, 3, 64), (reach, 64, 1))
+def test_offsets_of_the_convolutions_are_64_bit(distant_slots: torch.Tensor, rows: MakeRows) -> None:
+    cache = distant_slots
     cache[1] = rows(3, 64, seed=2)
     dense, x, weight = cache[1:].clone(), rows(1, 64), rows(64, 4, seed=5)
-    y, expected = rows(1, 64), rows(1, 64)
+    y, expected = rows(1, 64, seed=6), rows(1, 64, seed=6)
     on = torch.tensor([True])
     causal_conv1d(x, cache, torch.tensor([1]), on, weight, torch.tensor([0, 1]), i32([0]), y)
     causal_conv1d(x, dense, torch.tensor([0]), on, weight, torch.tensor([0, 1]), i32([0]), expected)

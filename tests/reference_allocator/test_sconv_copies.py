@@ -159,12 +159,8 @@ def test_gather_reports_ids_outside_their_table(slot: int, row: int, rows: MakeR
     )  # fmt: skip
 
 
-def test_offsets_are_64_bit(rows: MakeRows) -> None:
-    # Slot 1 lies 2**31 + 64 elements past slot 0; the pages in between are never touched.
-    reach = 2**31 + 64
-    whole = torch.empty(reach + 192, dtype=torch.bfloat16)
-    cache = whole.as_strided((2, 3, 64), (reach, 64, 1))
-    x = rows(3, 64)
+def test_offsets_are_64_bit(distant_slots: torch.Tensor, rows: MakeRows) -> None:
+    cache, x = distant_slots, rows(3, 64)
     update_sconv_cache(x, cache, i32([1]), torch.tensor([False]), i32([0, 3]))
     assert torch.equal(cache[1], x)
     draft_extend_sconv(rows(1, 64, seed=4), cache, i32([1]), i32([1]), 1)
