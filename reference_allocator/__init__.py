@@ -1,1 +1,10 @@
-"""The known-good target: a unified KV-cache allocator without hidden host-device synchronisation."""
+"""A KV-cache allocator over one byte budget that never makes the host wait for the device.
+
+Importing it touches no device.
+"""
+
+from reference_allocator.allocator import PageAllocator
+from reference_allocator.band import join_ends
+from reference_allocator.specs import BytePool, Floor, KVSpec, StatePart, StateSpec
+
+__all__ = ["BytePool", "Floor", "KVSpec", "PageAllocator", "StatePart", "StateSpec", "join_ends"]

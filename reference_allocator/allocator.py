@@ -1,0 +1,252 @@
+"""The allocator of one pool that mints its own virtual ids."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_allocator import tables
+from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids
+from reference_allocator.band import BandState, EndBand, Ids
+from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
+from reference_allocator.host_checks import expect_offsets
+from reference_allocator.specs import BytePool
+from reference_allocator.streams import SideQueue
+from reference_allocator.token_allocator import TokenAllocator
+
+
+class AllocatorState(NamedTuple):
+    """What `backup` remembers."""
+
+    free_vids: Tensor
+    band: BandState
+
+
+class PageAllocator(TokenAllocator):
+    """Token ids over one end pool, the owner of its ids.
+
+    pool, name: the byte pool, and which of its specs to allocate from.
+    virtual_pages: pages of the id space, the sink included; the pool's own page count unless given.
+    eager: compact at every free. checked: report misuse; by default on a CPU, where it raises before any write.
+    side: a queue for compaction, or None for the current stream.
+    Raises `BudgetError` for an id space without a page. Queues fills; never blocks the host.
+    """
+
+    def __init__(
+        self,
+        pool: BytePool,
+        name: str,
+        *,
+        virtual_pages: int | None = None,
+        eager: bool = False,
+        checked: bool | None = None,
+        side: SideQueue | None = None,
+    ) -> None:
+        checked = pool.device.type == "cpu" if checked is None else checked
+        geometry = pool.geometry[name]
+        super().__init__(name, geometry.page_size, pool.device, checked=checked)
+        self._virtual_pages = virtual_pages
+        ids = self._ids(pool)
+        self.band = EndBand(pool, name, ids, eager=eager, checked=checked, side=side)
+        self._all_vids = torch.arange(ids.stop, device=pool.device)
+        self.free_vids = self._all_vids[ids.first : ids.stop]
+
+    def _ids(self, pool: BytePool) -> Ids:
+        geometry = pool.geometry[self.name]
+        count = geometry.pages if self._virtual_pages is None else self._virtual_pages
+        if count <= geometry.min_page:
+            raise BudgetError(self.name, "ids", "no id beside the sink", pages=count, min_page=geometry.min_page)
+        return Ids(geometry.min_page, count, owner=True)
+
+    # Capacity.
+
+    def available_size(self) -> int:
+        """Tokens that `alloc` can hand out now. Host only, never blocks."""
+        return min(self.band.available_pages(), self.free_vids.numel()) * self.page_size
+
+    def schedulable_size(self) -> int:
+        """Tokens that `alloc` can hand out after relief by the neighbour. Host only, never blocks."""
+        return min(self.band.schedulable_pages(), self.free_vids.numel()) * self.page_size
+
+    def fits(self, pages: int) -> bool:
+        """Whether so many pages can be minted now. Host only, never blocks."""
+        return pages <= self.band.available_pages() and pages <= self.free_vids.numel()
+
+    def admit(self, pages: int) -> bool:
+        """See `TokenAllocator`. Applies deferred frees, then packs the neighbour by just the bytes that are missing."""
+        if self.fits(pages):
+            return True
+        self.apply_deferred()
+        band, other = self.band, self.band.neighbour
+        missing = (pages - band.hole_count) * band.page_bytes - band.gap_bytes
+        if missing > 0 and other is not None and pages <= band.schedulable_pages():
+            other.pack(min(other.hole_count, -(-missing // other.page_bytes)))
+            other.await_moves()
+        return self.fits(pages)
+
+    def upcoming(self, pages: int) -> Tensor:
+        """See `TokenAllocator`."""
+        return self.free_vids[:pages]
+
+    def mint(self, pages: int) -> None:
+        """See `TokenAllocator`. Raises `CapacityError`, with nothing changed, for pages that were not admitted."""
+        taken = self.band.take(pages) if pages <= self.free_vids.numel() else None
+        if taken is None:
+            raise CapacityError(
+                self.name, "mint", "pages that were not admitted",
+                pages=pages, holes=self.band.hole_count, room=self.band.room(), free_ids=self.free_vids.numel(),
+            )  # fmt: skip
+        minted, self.free_vids = self.free_vids[:pages], self.free_vids[pages:]
+        self.band.bind(minted, taken)
+
+    # Freeing.
+
+    def free(self, tokens: Tensor | None) -> None:
+        """Frees the pages of tokens (int64 `[n]`, each page whole) whose positions are not known.
+
+        Waits for the end of an open group. Raises `ArgumentError`, on a checked CPU pool `BindingError`. Current
+        stream. Blocks the host where a page is several tokens: the number of pages must come from the device.
+        """
+        self._expect_clean("free")
+        if tokens is None or tokens.numel() == 0:
+            return
+        expect_ids(self.name, "free", tokens, self.device)
+        if self._group is None:
+            pages = self._distinct_pages(tokens)
+            self.band.expect_bound(pages, "free")
+            self.release_pages(pages)
+            return
+        if self.raises:
+            pages = self._distinct_pages(tokens)
+            self.band.expect_bound(pages, "free")
+            self._group.expect_new(self.name, "free", (self.name,), pages)
+        self._group.hold_tokens(tokens)
+
+    def _distinct_pages(self, tokens: Tensor) -> Tensor:
+        if self.page_size == 1:
+            return tokens
+        repeated = tables.pages_of(tokens, self.page_size)
+        # nosync-lint: ignore[NSL301] without positions only the device knows how many pages these are
+        pages: Tensor = torch.unique(repeated)
+        return pages
+
+    def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees the pages of `row[start_pos : start_pos + n]` (int64 `[n]`), the last one whole.
+
+        Waits for the end of an open group. Raises `ArgumentError`, `AlignmentError` for a start inside a page, on a
+        checked CPU pool `BindingError`. Queues 6 launches (10 checked) on the current stream; never blocks the host.
+        """
+        self._expect_clean("free_segment")
+        if tokens is None or tokens.numel() == 0:
+            return
+        pages = self.segment_pages("free_segment", tokens, start_pos)
+        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
+        self._free_pages("free_segment", pages.clone() if self._group and self.page_size == 1 else pages)
+
+    def _free_pages(self, operation: str, pages: Tensor) -> None:
+        self.band.expect_bound(pages, operation)
+        if self._group is None:
+            self.release_pages(pages)
+            return
+        if self.raises:
+            self._group.expect_new(self.name, operation, (self.name,), pages)
+        self._group.hold_pages(self.name, pages)
+
+    def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Tensor:
+        """Virtual pages of a segment: int64 `[k]`, for a page size of 1 the tokens themselves. One launch, no blocking.
+
+        Raises `ArgumentError`, `AlignmentError`, on a checked CPU pool `BindingError` for ids that start no page.
+        """
+        expect_ids(self.name, operation, tokens, self.device)
+        expect_aligned(self.name, operation, start_pos, self.page_size)
+        reps = self.page_reps(tokens, start_pos)
+        if self.raises:
+            expect_offsets(self.name, operation, reps, self.page_size)
+        return tables.pages_of(reps, self.page_size)
+
+    def free_segments(self, segments: list[Segment]) -> None:
+        """Frees segments of one row: pairs of tokens (int64 `[n]`) and start, no page in two of them.
+
+        Raises as `free_segment`, and `OverlapError`; nothing is freed then. `coalesce` joins segments that share a
+        page. Queues one launch per segment and 6 (10 checked) on the current stream; never blocks the host.
+        """
+        self._expect_clean("free_segments")
+        segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
+        for tokens, start in segments:
+            expect_ids(self.name, "free_segments", tokens, self.device)
+            expect_aligned(self.name, "free_segments", start, self.page_size)
+        expect_disjoint(self.name, "free_segments", segments, self.page_size)
+        if segments:
+            pages = [self.segment_pages("free_segments", tokens, start) for tokens, start in segments]
+            self._free_pages("free_segments", torch.cat(pages))
+
+    def release_pages(self, pages: Tensor) -> None:
+        """Frees bound virtual pages (int64 `[k]`) and recycles their ids. 5 launches (9 checked); never blocks."""
+        self.free_vids = torch.cat((self.free_vids, self.band.unbind(pages)))
+
+    def free_group_end(self) -> None:
+        """Releases what the group holds, as one free per kind. Raises `GroupError` without a group.
+
+        Blocks the host only if the group holds tokens without positions and a page is several tokens.
+        """
+        group = self._detach_group()
+        if group.tokens:
+            self.free(torch.cat(group.tokens))
+        for pages in group.pages.values():
+            self.release_pages(torch.cat(pages))
+
+    @property
+    def group_is_open(self) -> bool:
+        """Whether frees are being deferred. Host only."""
+        return self._group is not None
+
+    # Reading.
+
+    def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids: see `EndBand.translate`. Never blocks."""
+        return self.band.translate(tokens, out)
+
+    # Starting over.
+
+    def clear(self) -> None:
+        """Frees everything, drops an open group, and recovers a poisoned pool. Queues 5 fills; never blocks."""
+        self.band.clear()
+        self.recycle_all()
+
+    def recycle_all(self) -> None:
+        """Makes every id free and forgets group and poison. Host only."""
+        self.free_vids = self._all_vids[self.band.ids.first : self.band.ids.stop]
+        self._group = None
+        self.poisoned = False
+
+    def reshape(self) -> None:
+        """Takes the present geometry of the byte pool, and clears. Queues fills; never blocks."""
+        self.band.reshape(self._ids(self.band.pool))
+        self.recycle_all()
+
+    def backup(self) -> AllocatorState:
+        """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        if self._group is not None:
+            raise GroupError(self.name, "backup", "a group is open")
+        return AllocatorState(self.free_vids, self.band.backup())
+
+    def restore(self, state: AllocatorState) -> None:
+        """Takes back every allocation since `state`. Raises `StateError` after a free or a move, and in a group.
+
+        Queues 3 launches on the current stream; never blocks the host.
+        """
+        self.expect_restorable(state)
+        self.band.restore(state.band, self.minted_since(state))
+        self.free_vids = state.free_vids
+
+    def expect_restorable(self, state: AllocatorState) -> None:
+        """Raises `StateError` if `restore` would not be exact. Host only."""
+        if self._group is not None:
+            raise StateError(self.name, "restore", "a group is open")
+        self.band.expect_restorable(state.band)
+
+    def minted_since(self, state: AllocatorState) -> Tensor:
+        """Virtual pages minted since a backup: int64 `[k]`, a view. Without a free they are the head of its list."""
+        return state.free_vids[: state.free_vids.numel() - self.free_vids.numel()]

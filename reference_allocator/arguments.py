@@ -1,0 +1,84 @@
+"""Shapes, dtypes and counts of arguments: what the host can tell without reading a device value."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from reference_allocator.errors import AlignmentError, ArgumentError, OverlapError
+from reference_allocator.host_checks import host_values
+
+Segment = tuple[Tensor, int]
+"""Token ids of a row, int64 `[n]`, and the position of the first of them in the row."""
+
+
+def expect_ids(pool: str, operation: str, ids: Tensor, device: torch.device) -> None:
+    """Raises `ArgumentError` unless `ids` is int64, of rank 1, and on the device."""
+    if ids.dtype != torch.int64 or ids.dim() != 1 or ids.device != device:
+        raise ArgumentError(
+            pool, operation, "ids must be int64, of rank 1, on the pool's device",
+            dtype=ids.dtype, shape=tuple(ids.shape), device=ids.device, wanted_device=device,
+        )  # fmt: skip
+
+
+def expect_aligned(pool: str, operation: str, start_pos: int, page_size: int) -> None:
+    """Raises `AlignmentError` unless a segment starts where a page does."""
+    if start_pos < 0 or start_pos % page_size:
+        raise AlignmentError(
+            pool, operation, "a segment starts inside a page", start_pos=start_pos, page_size=page_size
+        )
+
+
+def expect_disjoint(pool: str, operation: str, segments: list[Segment], page_size: int) -> None:
+    """Raises `OverlapError` where two segments of one row touch the same page."""
+    spans = sorted((start, start + tokens.numel()) for tokens, start in segments)
+    for (start, stop), (next_start, next_stop) in pairwise(spans):
+        if (stop - 1) // page_size >= next_start // page_size:
+            raise OverlapError(
+                pool, operation, "two segments touch one page",
+                first=(start, stop), second=(next_start, next_stop), page_size=page_size,
+            )  # fmt: skip
+
+
+def coalesce(segments: list[Segment]) -> list[Segment]:
+    """Joins segments of one row that follow each other, so that they share no page. Copies those; never blocks."""
+    joined: list[Segment] = []
+    for tokens, start in sorted(segments, key=lambda segment: segment[1]):
+        if joined and joined[-1][1] + joined[-1][0].numel() == start:
+            before, first = joined.pop()
+            joined.append((torch.cat((before, tokens)), first))
+        else:
+            joined.append((tokens, start))
+    return joined
+
+
+def pages_for(tokens: int, page_size: int) -> int:
+    """Pages that hold so many tokens of a row."""
+    return -(-tokens // page_size)
+
+
+def new_pages(pool: str, operation: str, prefix_cpu: list[int], seq_cpu: list[int], page_size: int) -> int:
+    """Pages that requests begin on their way from the first lengths to the second.
+
+    Raises `ArgumentError` for unequal counts and for a request that shrinks.
+    """
+    if len(prefix_cpu) != len(seq_cpu):
+        raise ArgumentError(pool, operation, "lengths of unequal count", prefix=len(prefix_cpu), seq=len(seq_cpu))
+    pages = 0
+    for before, after in zip(prefix_cpu, seq_cpu, strict=True):
+        if not 0 <= before <= after:
+            raise ArgumentError(pool, operation, "a request that shrinks", prefix=before, seq=after)
+        pages += pages_for(after, page_size) - pages_for(before, page_size)
+    return pages
+
+
+def lengths(pool: str, operation: str, lens_cpu: Tensor) -> list[int]:
+    """Lengths from the scheduler's copy in CPU memory. Raises `ArgumentError` for a tensor of a device or of rank 2."""
+    if lens_cpu.device.type != "cpu" or lens_cpu.dim() != 1 or lens_cpu.dtype != torch.int64:
+        raise ArgumentError(
+            pool, operation, "lengths for the host must be int64, of rank 1, in CPU memory",
+            dtype=lens_cpu.dtype, shape=tuple(lens_cpu.shape), device=lens_cpu.device,
+        )  # fmt: skip
+    return host_values(lens_cpu)

@@ -1,0 +1,432 @@
+"""An end pool: physical pages between one end of the byte buffer and a frontier, with holes where pages were freed.
+
+Counts are host integers, contents are device tables, and no decision reads a device value. The list of holes is an
+immutable value: every change replaces it, so a slice that was handed out stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_allocator import tables
+from reference_allocator.error_word import ErrorWord, Fault
+from reference_allocator.errors import ArgumentError, CapacityError, SpecError, StateError
+from reference_allocator.host_checks import expect_bound, expect_unbound
+from reference_allocator.specs import BytePool, KVSpec
+from reference_allocator.streams import SideQueue, StreamEvent
+
+SCRATCH_BYTES = 1 << 20
+"""Memory that moves go through, or one page where a page is larger: a bound, whatever the number of pages moved."""
+
+
+class Ids(NamedTuple):
+    """The virtual pages that a pool can bind, from `first` up to `stop`. The `owner` mints and recycles them."""
+
+    first: int
+    stop: int
+    owner: bool
+
+
+class Taken(NamedTuple):
+    """Physical pages about to be bound: those drained from the holes, then `grown` ascending ones from `start`."""
+
+    drained: Tensor | None
+    start: int
+    grown: int
+
+
+class Pending(NamedTuple):
+    """`pages` pages from `low`, vacated by a compaction that may still be reading them."""
+
+    low: int
+    pages: int
+    done: StreamEvent
+
+
+class BandState(NamedTuple):
+    """What `backup` remembers."""
+
+    wm: int
+    holes: Tensor
+    live: int
+    moves: int
+    frees: int
+
+
+class EndBand:
+    """One sub-pool that grows `up` from the sink or `down` from the top.
+
+    pool, name: the byte pool, and which of its specs this is.
+    ids: the virtual pages; the owner's count, which is not this pool's own where another pool mints them.
+    eager: every free compacts at once instead of leaving holes.
+    checked: frees and bindings report misuse in the error word, or raise before any write on a CPU.
+    side: a queue for compaction beside the current stream, or None.
+    Raises `SpecError` for a floating pool. Queues fills; never blocks the host.
+    """
+
+    neighbour: EndBand | None = None
+
+    def __init__(
+        self, pool: BytePool, name: str, ids: Ids, *, eager: bool, checked: bool, side: SideQueue | None = None
+    ) -> None:
+        geometry = pool.geometry[name]
+        if geometry.grow == "float":
+            raise SpecError(name, "band", "a floating pool has no end")
+        self.pool = pool
+        self.name = name
+        self.up = geometry.grow == "up"
+        self.eager = eager
+        self.checked = checked
+        self.raises = checked and pool.device.type == "cpu"
+        self.side = side
+        self.device = pool.device
+        self.page_size = geometry.page_size
+        self.page_bytes = geometry.page_bytes
+        self.error = ErrorWord(self.device)
+        self.gates: dict[str, Callable[[], bool]] = {}
+        self.fwd_event: StreamEvent | None = None
+        self.epoch = 0
+        self.moves = 0
+        self.frees = 0
+        spec = pool.specs[name]
+        self._zeroes = isinstance(spec, KVSpec) and spec.kind == "full"
+        self._envelopes = pool.envelopes(name)
+        rows = max(1, SCRATCH_BYTES // self.page_bytes)
+        self._scratch = self._envelopes.new_empty((min(rows, geometry.pages), self._envelopes.shape[1]))
+        self._v2p = torch.empty(ids.stop + 1, dtype=torch.int64, device=self.device)
+        self._p2v = torch.empty(geometry.pages + 1, dtype=torch.int64, device=self.device)
+        self._physical = torch.arange(geometry.pages, device=self.device)
+        self._no_pages = self._physical[:0]
+        self.pending: list[Pending] = []
+        self.reshape(ids)
+
+    def reshape(self, ids: Ids) -> None:
+        """Takes the pool's present geometry and clears. Tables keep their storage. Queues fills; never blocks."""
+        geometry = self.pool.geometry[self.name]
+        self.ids = ids
+        self.pages = geometry.pages
+        self.min_page = geometry.min_page
+        self.v2p = self._v2p[: ids.stop + 1]
+        self.p2v = self._p2v[: self.pages + 1]
+        self.clear()
+
+    def clear(self) -> None:
+        """Unbinds everything and forgets errors, pending pages and the forward event. Queues 5 fills; never blocks."""
+        for batch in self.pending:
+            batch.done.wait()
+        self.pending.clear()
+        tables.reset(self.v2p)
+        tables.reset(self.p2v)
+        self.error.clear()
+        self.holes = self._no_pages
+        self.wm = self.min_page if self.up else self.pages - 1
+        self.live = 0
+        self.fwd_event = None
+        self._holes_sorted = True
+        self.epoch += 1
+
+    # Capacity: host arithmetic.
+
+    @property
+    def span(self) -> int:
+        """Pages between the pool's end and its frontier: live, holes and pending."""
+        return self.wm - self.min_page if self.up else self.pages - 1 - self.wm
+
+    @property
+    def frontier(self) -> int:
+        """Byte at which the pool's region ends."""
+        return (self.wm if self.up else self.wm + 1) * self.page_bytes
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes between this frontier and the neighbour's."""
+        if self.neighbour is None:
+            return self.pool.total_bytes - self.frontier if self.up else self.frontier - self.pool.sink_bytes
+        return self.neighbour.frontier - self.frontier if self.up else self.frontier - self.neighbour.frontier
+
+    @property
+    def hole_count(self) -> int:
+        """Pages that can be handed out without new bytes."""
+        return self.holes.numel()
+
+    @property
+    def pending_count(self) -> int:
+        """Pages that are neither live nor reusable yet."""
+        return sum(batch.pages for batch in self.pending)
+
+    @property
+    def index_room(self) -> int:
+        """Pages by which the frontier could move if the gap had no end."""
+        return self.pages - self.min_page - self.span
+
+    def room(self, gap_bytes: int | None = None) -> int:
+        """Pages by which the frontier can move, in the present gap or in one of so many bytes. Host only."""
+        gap = self.gap_bytes if gap_bytes is None else gap_bytes
+        return min(gap // self.page_bytes, self.index_room)
+
+    def available_pages(self) -> int:
+        """Pages that can be taken now. Host only, never blocks: done compactions are credited, others are not."""
+        self.settle()
+        return self.room() + self.hole_count
+
+    def schedulable_pages(self) -> int:
+        """Pages that could be taken if the neighbour gave up its holes. Host only, never blocks."""
+        self.settle()
+        return self.room(self.gap_bytes + self._neighbour_holes_bytes()) + self.hole_count
+
+    def _neighbour_holes_bytes(self) -> int:
+        other = self.neighbour
+        return other.hole_count * other.page_bytes if other is not None and other.may_move() else 0
+
+    def may_move(self) -> bool:
+        """Whether every gate lets pages be relocated. Host only."""
+        return all(gate() for gate in self.gates.values())
+
+    # Taking, binding, freeing.
+
+    def take(self, count: int) -> Taken | None:
+        """Reserves physical pages: holes first, nearest the pool's own end, the rest at the frontier.
+
+        None, and nothing changed, where there are too few. Sorts the holes if part of a changed list is taken; never
+        blocks the host.
+        """
+        drained = min(count, self.hole_count)
+        grown = count - drained
+        if grown > self.room():
+            return None
+        if self.up:
+            start = self.wm
+            self.wm += grown
+        else:
+            self.wm -= grown
+            start = self.wm + 1
+        self.epoch += 1
+        return Taken(self._drain(drained) if drained else None, start, grown)
+
+    def _drain(self, count: int) -> Tensor:
+        self.await_moves()
+        if count < self.hole_count:
+            self._sort_holes()
+        drained = self.holes[:count]
+        self.holes = self.holes[count:]
+        return drained
+
+    def _sort_holes(self) -> None:
+        if not self._holes_sorted:
+            self.holes = torch.sort(self.holes, descending=not self.up).values
+            self._holes_sorted = True
+
+    def alloc_with_virtual(self, pages: Tensor) -> None:
+        """Binds virtual pages (int64 `[k]`, none bound here) to physical pages of this pool.
+
+        Raises `CapacityError` where there is no room: the caller's gate must have caught it. Queues 2 to 6 launches on
+        the current stream, and on a full-attention pool a fill of the pages behind the forward; never blocks the host.
+        """
+        if self.raises:
+            expect_unbound(self.name, "alloc_with_virtual", self.v2p, pages, self.ids.first, set())
+        taken = self.take(pages.numel())
+        if taken is None:
+            raise CapacityError(
+                self.name, "alloc_with_virtual", "no room for promised pages",
+                pages=pages.numel(), holes=self.hole_count, room=self.room(), gap_bytes=self.gap_bytes,
+            )  # fmt: skip
+        self.bind(pages, taken)
+
+    def bind(self, pages: Tensor, taken: Taken) -> None:
+        """Binds virtual pages (int64 `[k]`) to as many taken ones. Launches and blocking as `alloc_with_virtual`."""
+        self.await_moves()
+        if self.checked:
+            self.error.expect_positive(Fault.SINK_HANDED_OUT, pages)
+        self.live += pages.numel()
+        if self._zeroes:
+            self.await_forward()
+        if taken.drained is None:
+            tables.bind_range(self.v2p, self.p2v, pages, self._physical, taken.start)
+            if self._zeroes:
+                self._envelopes[taken.start : taken.start + taken.grown].zero_()
+            return
+        physical = taken.drained
+        if taken.grown:
+            physical = torch.cat((physical, self._physical[taken.start : taken.start + taken.grown]))
+        tables.bind_pairs(self.v2p, self.p2v, pages, physical)
+        if self._zeroes:
+            self._envelopes.index_fill_(0, physical, 0)
+
+    def expect_bound(self, pages: Tensor, operation: str) -> None:
+        """Raises `BindingError` on a checked CPU pool unless each of `pages` (int64 `[k]`) is bound once.
+
+        Nothing at all elsewhere: there the free itself reports to the error word.
+        """
+        if self.raises:
+            expect_bound(self.name, operation, self.v2p, pages, self.ids.first)
+
+    def expect_unbound(self, pages: Tensor, operation: str, *, freed: set[int]) -> None:
+        """Reports pages (int64 `[k]`) that are bound, but for those `freed` in a group: raises `BindingError` on a CPU.
+
+        On a device the error word takes it, with 3 launches. Nothing in a pool that is not checked.
+        """
+        if self.raises:
+            expect_unbound(self.name, operation, self.v2p, pages, self.ids.first, freed)
+        elif self.checked:
+            self.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages])
+
+    def rebind(self, kept: Tensor, incoming: Tensor) -> None:
+        """Gives the physical pages of `incoming` to `kept` (both int64 `[k]`), lane by lane; `incoming` is then unbound.
+
+        In a checked pool lanes whose `incoming` is not bound, or whose `kept` is, report to the error word and change
+        nothing. Queues 4 launches (14 checked) on the current stream; never blocks the host.
+        """
+        self.await_moves()
+        held = self.v2p[incoming]
+        if self.checked:
+            before = self.v2p[kept]
+            self.error.expect_positive(Fault.SWA_NOT_BOUND, held)
+            self.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
+            ok = (held > 0) & (before <= 0)
+            kept, incoming = (torch.where(ok, pages, self.ids.stop) for pages in (kept, incoming))
+            tables.rebind(self.v2p, self.p2v, kept, incoming, torch.where(ok, held, tables.TOMBSTONE))
+            return
+        tables.rebind(self.v2p, self.p2v, kept, incoming, held)
+
+    def unbind(self, pages: Tensor) -> Tensor:
+        """Frees bound pages (int64 `[k]`): both tables get tombstones, the physical pages become holes.
+
+        Returns the pages that may be minted again: the same, or in a checked pool 0 for those that were not bound.
+        Queues 4 launches (8 checked) on the current stream, and a compaction if eager; never blocks the host.
+        """
+        self.await_moves()
+        held = tables.unbind(self.v2p, self.p2v, pages)
+        if self.checked:
+            self.error.expect_positive(Fault.DOUBLE_FREE if self.ids.owner else Fault.SWA_NOT_BOUND, held)
+            pages = pages * (held > 0)
+            held = held.clamp_min(0)
+        self.holes = torch.cat((self.holes, held))
+        self._holes_sorted = False
+        self.live -= pages.numel()
+        self.frees += 1
+        self.epoch += 1
+        if self.eager:
+            self.pack(min(pages.numel(), self.hole_count))
+        return pages
+
+    def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids of virtual ones (both int64, same shape); negative, unbound and foreign ids give 0.
+
+        `out` may be `tokens`. Queues 6 launches on the current stream (3 where a page is one token); never blocks.
+        """
+        self.await_moves()
+        return tables.translate(self.v2p, tokens, self.page_size, out)
+
+    # Compaction.
+
+    def pack(self, pages: int) -> int:
+        """Gives `pages` back at the frontier by moving what lives there into holes; returns how many it gave.
+
+        0 where a gate forbids moves. The new frontier does not depend on where the holes are, so nothing is read.
+        Raises `ArgumentError` for a negative count and for more than there are holes. Waits, on the stream, for the
+        forward event; queues about 25 launches; never blocks the host. With a side queue the pages are pending until
+        the queue has passed.
+        """
+        if not 0 <= pages <= self.hole_count:
+            raise ArgumentError(self.name, "pack", "not that many holes", pages=pages, holes=self.hole_count)
+        if pages == 0 or not self.may_move():
+            return 0
+        self.settle()
+        if self.pending and not self._at_frontier(self.pending[0]):
+            self.await_moves()
+        held = self.pending_count
+        low = self.wm - held - pages if self.up else self.wm + held + 1
+        self.epoch += 1
+        self.moves += 1
+        if self.side is None:
+            self.await_forward()
+            self._move(low, pages)
+            self.wm += -pages if self.up else pages
+            return pages
+        done = self.side.run(lambda: self._move(low, pages), self.fwd_event)
+        self.pending.append(Pending(low, pages, done))
+        return pages
+
+    def _move(self, low: int, count: int) -> None:
+        self._sort_holes()
+        moves, self.holes = tables.plan_pack(self.p2v, self.holes, self._physical[low : low + count], low)
+        if self.checked:
+            outside = low - moves.target if self.up else moves.target - (low + count - 1)
+            self.error.expect_positive(Fault.PLAN_OVERFLOW, torch.where(moves.ok, outside, 1))
+        tables.move_pages(self._envelopes, moves, self._scratch)
+        tables.commit_pack(self.v2p, self.p2v, moves)
+
+    def prewarm(self) -> None:
+        """Runs the plan and the copy of a compaction once, on the sink alone. Queues about 25 launches; never blocks.
+
+        For before memory is sized: the first compaction then compiles and allocates nothing new.
+        """
+        moves, _ = tables.plan_pack(self.p2v, self._physical[:1], self._physical[self.pages - 1 :], self.pages)
+        tables.move_pages(self._envelopes, moves, self._scratch)
+        tables.commit_pack(self.v2p, self.p2v, moves)
+
+    def await_forward(self) -> None:
+        """The current stream waits for the forward in flight. Does not block the host."""
+        if self.fwd_event is not None:
+            self.fwd_event.wait()
+
+    def settle(self) -> None:
+        """Credits compactions whose queue has passed, oldest first. Asks events; never blocks."""
+        while self.pending and self.pending[0].done.query():
+            self._release(self.pending.pop(0))
+
+    def await_moves(self) -> None:
+        """The current stream waits for all compactions, and their pages are credited. Does not block the host."""
+        for batch in self.pending:
+            batch.done.wait()
+        while self.pending:
+            self._release(self.pending.pop(0))
+
+    def _at_frontier(self, batch: Pending) -> bool:
+        return batch.low + batch.pages == self.wm if self.up else batch.low == self.wm + 1
+
+    def _release(self, batch: Pending) -> None:
+        if self.side is not None:
+            self.side.hand_over((self.holes,))
+        if self._at_frontier(batch):
+            self.wm += -batch.pages if self.up else batch.pages
+        else:  # The pool has grown past them meanwhile.
+            self.holes = torch.cat((self.holes, self._physical[batch.low : batch.low + batch.pages]))
+            self._holes_sorted = False
+        self.epoch += 1
+
+    # Taking back.
+
+    def backup(self) -> BandState:
+        """The present state in O(1), for `restore`. Credits what is done; queues nothing, never blocks."""
+        self.await_moves()
+        return BandState(self.wm, self.holes, self.live, self.moves, self.frees)
+
+    def expect_restorable(self, state: BandState) -> None:
+        """Raises `StateError` if pages were freed or moved since `state`. Host only."""
+        if (state.moves, state.frees) != (self.moves, self.frees):
+            raise StateError(
+                self.name, "restore", "pages were freed or moved since the backup",
+                frees=self.frees - state.frees, moves=self.moves - state.moves,
+            )  # fmt: skip
+
+    def restore(self, state: BandState, pages: Tensor) -> None:
+        """Unbinds `pages` (int64 `[k]`), which are all those bound since `state`, and takes its lists back.
+
+        Queues 3 launches on the current stream; never blocks the host.
+        """
+        tables.unbind(self.v2p, self.p2v, pages)
+        self.wm, self.holes, self.live = state.wm, state.holes, state.live
+        self._holes_sorted = False
+        self.epoch += 1
+
+
+def join_ends(first: EndBand, second: EndBand) -> None:
+    """Makes two end pools neighbours. Raises `SpecError` unless one grows up and the other down. Host only."""
+    if first.up == second.up:
+        raise SpecError(first.name, "join_ends", "both pools grow the same way", other=second.name)
+    first.neighbour, second.neighbour = second, first

@@ -1,0 +1,40 @@
+"""Frees that wait for the end of their group."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from reference_allocator.errors import BindingError
+from reference_allocator.host_checks import host_values
+
+
+class FreeGroup:
+    """Buffers of one open group: tokens without a position, and pages by the kind of release.
+
+    Everything that is kept has storage of its own, so rows may be overwritten as soon as a free has returned.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[Tensor] = []
+        self.pages: dict[str, list[Tensor]] = {}
+        self._seen: set[tuple[str, int]] = set()
+
+    def hold_tokens(self, tokens: Tensor) -> None:
+        """Keeps a copy of tokens whose positions nobody knows. One launch; never blocks."""
+        self.tokens.append(tokens.clone())
+
+    def hold_pages(self, release: str, pages: Tensor) -> None:
+        """Keeps pages (int64 `[k]`, in storage that no caller has) for one kind of release. No launch."""
+        self.pages.setdefault(release, []).append(pages)
+
+    def expect_new(self, pool: str, operation: str, sides: tuple[str, ...], pages: Tensor) -> None:
+        """Raises `BindingError` if the group holds one of `pages`, in CPU memory, for one of `sides` already."""
+        asked = {(side, page) for page in host_values(pages) for side in sides}
+        twice = sorted(page for _, page in asked & self._seen)
+        if twice:
+            raise BindingError(pool, operation, "pages that this group frees already", pages=twice[:8])
+        self._seen |= asked
+
+    def freed(self, side: str) -> set[int]:
+        """Pages that `expect_new` was told of, for one side. Host only."""
+        return {page for told, page in self._seen if told == side}

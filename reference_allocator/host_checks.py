@@ -1,0 +1,52 @@
+"""What checked pools on a CPU find out before they write: a read of CPU memory stops no device.
+
+Checked pools on a device report the same to the error word instead. Nothing here is called for them.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from reference_allocator.errors import ArgumentError, BindingError
+
+
+def host_values(tensor: Tensor) -> list[int]:
+    """The values of a tensor in CPU memory. Raises `ArgumentError` elsewhere, where this would block the host."""
+    if tensor.device.type != "cpu":
+        raise ArgumentError("tensor", "host_values", "not in CPU memory", device=tensor.device)
+    return list(tensor.tolist())
+
+
+def expect_offsets(pool: str, operation: str, reps: Tensor, page_size: int) -> None:
+    """Raises `BindingError` unless each token of `reps` starts a page."""
+    off = [token for token in host_values(reps) if token % page_size]
+    if off:
+        raise BindingError(pool, operation, "tokens inside a page stand where one starts", tokens=off[:8])
+
+
+def expect_known(pool: str, operation: str, v2p: Tensor, pages: Tensor, first: int) -> list[int]:
+    """The pages as numbers. Raises `BindingError` for ids outside the table, in the sink, or given twice."""
+    ids = host_values(pages)
+    foreign = [page for page in ids if not first <= page < v2p.numel() - 1]
+    if foreign:
+        raise BindingError(pool, operation, "ids outside the table", pages=foreign[:8], table=v2p.numel() - 1)
+    if len(set(ids)) < len(ids):
+        twice = sorted({page for page in ids if ids.count(page) > 1})
+        raise BindingError(pool, operation, "one page twice", pages=twice[:8])
+    return ids
+
+
+def expect_bound(pool: str, operation: str, v2p: Tensor, pages: Tensor, first: int) -> None:
+    """Raises `BindingError` unless every page is bound, and named once."""
+    ids = expect_known(pool, operation, v2p, pages, first)
+    unbound = [page for page, held in zip(ids, host_values(v2p[pages]), strict=True) if held <= 0]
+    if unbound:
+        raise BindingError(pool, operation, "pages that are not bound: freed twice or stale", pages=unbound[:8])
+
+
+def expect_unbound(pool: str, operation: str, v2p: Tensor, pages: Tensor, first: int, freed: set[int]) -> None:
+    """Raises `BindingError` unless every page is known and has no binding here, or is `freed` already."""
+    ids = expect_known(pool, operation, v2p, pages, first)
+    bound = [page for page, held in zip(ids, host_values(v2p[pages]), strict=True) if held > 0 and page not in freed]
+    if bound:
+        raise BindingError(pool, operation, "pages that are still bound", pages=bound[:8])

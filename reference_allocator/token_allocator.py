@@ -1,0 +1,190 @@
+"""How token ids are handed out, whatever stands behind them: one pool, or several bound to the same virtual pages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from reference_allocator import tables
+from reference_allocator.arguments import expect_ids, lengths, new_pages
+from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
+from reference_allocator.free_group import FreeGroup
+from reference_allocator.host_checks import host_values
+
+
+class TokenAllocator(ABC):
+    """The token API. Ids are virtual, int64, of rank 1, on the pool's device; lengths and counts are in tokens.
+
+    All work is queued on the current stream, and nothing here blocks the host.
+    """
+
+    def __init__(self, name: str, page_size: int, device: torch.device, *, checked: bool) -> None:
+        self.name = name
+        self.page_size = page_size
+        self.device = device
+        self.checked = checked
+        self.raises = checked and device.type == "cpu"
+        self.poisoned = False
+        self._group: FreeGroup | None = None
+        self._offsets = torch.arange(page_size, device=device)
+
+    # What stands behind.
+
+    @abstractmethod
+    def admit(self, pages: int) -> bool:
+        """Whether so many pages can be minted, after relief if need be. Host decisions only, never blocks."""
+
+    @abstractmethod
+    def upcoming(self, pages: int) -> Tensor:
+        """The next virtual pages to be minted: int64 `[pages]`, a view that the allocator will not write. No launch."""
+
+    @abstractmethod
+    def mint(self, pages: int) -> None:
+        """Binds the next virtual pages in every pool. The caller has admitted them. Never blocks."""
+
+    @abstractmethod
+    def free(self, tokens: Tensor | None) -> None:
+        """Frees the pages of tokens whose positions are not known. Blocks the host where a page is several tokens."""
+
+    @abstractmethod
+    def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees the pages of `row[start_pos : start_pos + n]`. Never blocks."""
+
+    @abstractmethod
+    def free_group_end(self) -> None:
+        """Releases what the group holds. Never blocks, unless it holds tokens without positions."""
+
+    # Handing out.
+
+    def alloc(self, count: int) -> Tensor | None:
+        """Ids of `count` new tokens, a multiple of the page size: int64 `[count]`, page by page, in storage of its own.
+
+        None, and nothing changed, where there is no room; an empty tensor for a count of 0 or less. Raises
+        `AlignmentError`. Queues 3 to 8 launches per pool on the current stream; never blocks the host.
+        """
+        self._expect_clean("alloc")
+        if count <= 0:
+            return torch.empty(0, dtype=torch.int64, device=self.device)
+        if count % self.page_size:
+            raise AlignmentError(
+                self.name, "alloc", "tokens are handed out by the page", count=count, page_size=self.page_size
+            )
+        pages = count // self.page_size
+        if not self.admit(pages):
+            return None
+        tokens = tables.tokens_of(self.upcoming(pages), self._offsets)
+        self.mint(pages)
+        return tokens
+
+    def alloc_extend(
+        self,
+        prefix_lens: Tensor,
+        prefix_lens_cpu: Tensor,
+        seq_lens: Tensor,
+        seq_lens_cpu: Tensor,
+        last_loc: Tensor,
+        total: int,
+    ) -> Tensor | None:
+        """Ids of the tokens at positions `[prefix, seq)` of every request, one after another: int64 `[total]`.
+
+        Lengths are int64 `[bs]`, on the device and once more in CPU memory; `last_loc` is the id of the token before
+        each prefix's end, -1 for an empty one. None, and nothing changed, where there is no room. Raises
+        `ArgumentError`, and on a checked CPU pool `BindingError` for a last token at the wrong place of its page.
+        Queues about 35 launches on the current stream; never blocks the host.
+        """
+        self._expect_clean("alloc_extend")
+        self._expect_batch("alloc_extend", prefix_lens, seq_lens, last_loc)
+        before = lengths(self.name, "alloc_extend", prefix_lens_cpu)
+        after = lengths(self.name, "alloc_extend", seq_lens_cpu)
+        pages = new_pages(self.name, "alloc_extend", before, after, self.page_size)
+        if total != sum(after) - sum(before) or seq_lens.numel() != len(after):
+            raise ArgumentError(
+                self.name, "alloc_extend", "counts disagree",
+                total=total, lengths=sum(after) - sum(before), requests=seq_lens.numel(), requests_cpu=len(after),
+            )  # fmt: skip
+        if total == 0:
+            return torch.empty(0, dtype=torch.int64, device=self.device)
+        self._expect_last("alloc_extend", last_loc, before)
+        if not self.admit(pages):
+            return None
+        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        tokens = tables.extend(lens, self.upcoming(pages), self.page_size, total)
+        if pages:
+            self.mint(pages)
+        return tokens
+
+    def alloc_decode(self, seq_lens: Tensor, seq_lens_cpu: Tensor, last_loc: Tensor) -> Tensor | None:
+        """Id of the `seq`-th token of every request: int64 `[bs]`. Arguments, errors and blocking as `alloc_extend`.
+
+        Queues 1 launch where no request starts a page, else about 12.
+        """
+        self._expect_clean("alloc_decode")
+        self._expect_batch("alloc_decode", seq_lens, seq_lens, last_loc)
+        after = lengths(self.name, "alloc_decode", seq_lens_cpu)
+        before = [length - 1 for length in after]
+        pages = new_pages(self.name, "alloc_decode", before, after, self.page_size)
+        if seq_lens.numel() != len(after):
+            raise ArgumentError(
+                self.name, "alloc_decode", "counts disagree", requests=seq_lens.numel(), requests_cpu=len(after)
+            )
+        if not after:
+            return torch.empty(0, dtype=torch.int64, device=self.device)
+        self._expect_last("alloc_decode", last_loc, before)
+        if not self.admit(pages):
+            return None
+        tokens = tables.decode(seq_lens, last_loc, self.upcoming(pages), self.page_size)
+        if pages:
+            self.mint(pages)
+        return tokens
+
+    # Groups.
+
+    def free_group_begin(self) -> None:
+        """Lets frees wait until `free_group_end`. Raises `GroupError` if a group is open. Host only."""
+        if self._group is not None:
+            raise GroupError(self.name, "free_group_begin", "a group is open already")
+        self._group = FreeGroup()
+
+    def apply_deferred(self) -> None:
+        """Releases what an open group holds and keeps the group open; nothing without one. As `free_group_end`."""
+        if self._group is not None:
+            self.free_group_end()
+            self.free_group_begin()
+
+    def _detach_group(self) -> FreeGroup:
+        """The open group, closed before anything of it is released: a free on the way is then no part of it."""
+        group = self._group
+        if group is None:
+            raise GroupError(self.name, "free_group_end", "no group is open")
+        self._group = None
+        return group
+
+    def page_reps(self, tokens: Tensor, start_pos: int) -> Tensor:
+        """One token per page of a segment: see `tables.page_reps`. Never blocks."""
+        return tables.page_reps(tokens, start_pos, self.page_size)
+
+    # Preconditions.
+
+    def _expect_clean(self, operation: str) -> None:
+        if self.poisoned:
+            raise PoisonedError(self.name, operation, "the error word is set; only clear() recovers")
+
+    def _expect_batch(self, operation: str, *batch: Tensor) -> None:
+        for tensor in batch:
+            expect_ids(self.name, operation, tensor, self.device)
+        if len({tensor.numel() for tensor in batch}) > 1:
+            raise ArgumentError(
+                self.name, operation, "tensors of unequal length", lengths=[tensor.numel() for tensor in batch]
+            )
+
+    def _expect_last(self, operation: str, last_loc: Tensor, before: list[int]) -> None:
+        if not self.raises:
+            return
+        for token, length in zip(host_values(last_loc), before, strict=True):
+            if (token + 1) % self.page_size != length % self.page_size:
+                raise BindingError(
+                    self.name, operation, "a last token at the wrong place of its page",
+                    last_loc=token, prefix=length, page_size=self.page_size,
+                )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Counts the operations that reach the dispatcher, and tells those that would stop the host on a device.
+
+The tensors of these tests lie in CPU memory, where nothing waits. The operations are the same ones, so what would
+wait can be told by its name and its arguments.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+
+READS = {
+    aten._local_scalar_dense,
+    aten.nonzero,
+    aten.nonzero_numpy,
+    aten.argwhere,
+    aten.masked_select,
+    aten.equal,
+    aten.is_nonzero,
+    aten.item,
+    aten._unique,
+    aten._unique2,
+    aten.unique_dim,
+    aten.unique_consecutive,
+    aten.unique_dim_consecutive,
+    aten.bincount,
+    aten.histc,
+    aten.allclose,
+    aten.lift_fresh,
+}
+"""Read a value or a size from the device, or, `lift_fresh`, bring data from Python to it."""
+
+NO_LAUNCH = {aten.detach, aten.alias, aten.empty, aten.new_empty, aten.empty_strided, aten.lift_fresh}
+"""Neither a kernel nor a copy: views and bare memory, and the wrapping of Python data."""
+
+WRITES = {aten.index_put, aten.index_put_, aten._index_put_impl_, aten.copy_}
+
+
+class Dispatches(TorchDispatchMode):
+    """What happened under `with Dispatches() as seen`: `seen.count` operations that launch, `seen.syncs` that stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: Counter[str] = Counter()
+        self.syncs: list[str] = []
+        self._from_python: list[Tensor] = []
+
+    @property
+    def count(self) -> int:
+        """Operations that are neither views nor bare memory."""
+        return sum(self.names.values())
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        packet = func.overloadpacket
+        if self._stops(packet, args, kwargs or {}):
+            self.syncs.append(packet.__name__)
+        result = func(*args, **(kwargs or {}))
+        if packet is aten.lift_fresh and isinstance(result, Tensor):
+            self._from_python.append(result)
+        if packet not in NO_LAUNCH and not func.is_view:
+            self.names[packet.__name__] += 1
+        return result
+
+    def _stops(self, packet: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        # A scalar that is stored through an index is lifted first; the store is where the host waits for it.
+        if packet is aten.lift_fresh:
+            return args[0].dim() > 0
+        if packet in READS:
+            return True
+        if packet is aten.repeat_interleave:
+            return kwargs.get("output_size") is None
+        if packet is aten.index and any(index is not None and index.dtype is torch.bool for index in args[1]):
+            return True
+        if packet in WRITES:
+            values = [args[1]] if packet is aten.copy_ else [args[2]]
+            return any(value is lifted for value in values for lifted in self._from_python)
+        devices = {arg.device for arg in args if isinstance(arg, Tensor) and arg.dim() > 0}
+        return packet in (aten._to_copy, aten.copy_) and len(devices | {kwargs.get("device") or d for d in devices}) > 1

@@ -1,0 +1,324 @@
+"""End pools: taking pages, giving them back, and what waits for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+import torch
+from torch import Tensor
+
+from reference_allocator import PageAllocator, join_ends
+from reference_allocator.band import EndBand, Ids
+from reference_allocator.errors import ArgumentError, BindingError, CapacityError, SpecError, StateError
+from reference_allocator.specs import BytePool
+from reference_allocator.streams import StreamEvent
+from reference_allocator.verify import verify, verify_band
+from tests.reference_allocator.pools import byte_pool, ids, kv, two_owners
+
+
+class Event:
+    """An event that fires when the test says so, and counts the waits of the stream."""
+
+    def __init__(self, fired: bool = False) -> None:
+        self.fired = fired
+        self.waits = 0
+
+    def wait(self) -> None:
+        self.waits += 1
+
+    def query(self) -> bool:
+        return self.fired
+
+
+class Queue:
+    """A side queue on a CPU: work is done at once, and its event fires when the test says so."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.after: list[StreamEvent | None] = []
+
+    def run(self, work: Callable[[], None], after: StreamEvent | None) -> StreamEvent:
+        work()
+        self.after.append(after)
+        self.events.append(Event())
+        return self.events[-1]
+
+    def hand_over(self, tensors: Iterable[Tensor]) -> None:
+        assert all(isinstance(tensor, Tensor) for tensor in tensors)
+
+
+def filled(pool: BytePool, queue: Queue | None = None) -> tuple[PageAllocator, Tensor]:
+    """The `full` pool of a byte pool with 8 pages handed out, and their tokens."""
+    up, down = PageAllocator(pool, "full", side=queue), PageAllocator(pool, "swa")
+    join_ends(up.band, down.band)
+    tokens = up.alloc(32)
+    assert tokens is not None
+    return up, tokens
+
+
+def test_pages_come_from_the_own_end_and_holes_come_first() -> None:
+    for allocator in two_owners():
+        tokens = allocator.alloc(32)
+        assert tokens is not None
+        band = allocator.band
+        taken = band.p2v[band.min_page :].ge(0).nonzero().flatten() + band.min_page
+        assert taken.tolist() == list(range(1, 9)) if band.up else list(range(24, 32))
+        allocator.free_segment(tokens[8:24], start_pos=8)
+        wm = band.wm
+        allocator.alloc(8)
+        assert band.wm == wm
+        assert band.hole_count == 2
+        assert verify(allocator) == []
+        nearer = sorted(band.holes.tolist(), reverse=not band.up)
+        assert nearer == band.holes.tolist()
+
+
+def test_taking_too_many_changes_nothing() -> None:
+    up, _ = two_owners()
+    tokens = up.alloc(16)
+    assert tokens is not None
+    up.free_segment(tokens[:8], start_pos=0)
+    band = up.band
+    before = (band.wm, band.holes, band.live, band.epoch)
+    assert band.take(17) is None
+    assert (band.wm, band.holes, band.live, band.epoch) == before
+
+
+def test_a_promise_that_cannot_be_kept_is_an_error_that_changes_nothing() -> None:
+    band = EndBand(byte_pool(), "full", Ids(1, 40, owner=False), eager=False, checked=True)
+    before = band.wm, band.live, band.v2p.tolist()
+    with pytest.raises(CapacityError, match=r"full\.alloc_with_virtual: .*pages=16, holes=0, room=15"):
+        band.alloc_with_virtual(torch.arange(1, 17))
+    assert (band.wm, band.live, band.v2p.tolist()) == before
+
+
+def test_two_pools_meet_off_grid_and_never_cross() -> None:
+    pool = BytePool(50000, [kv("full", "full", "up", 4, 3), kv("swa", "swa", "down", 4, 1)])
+    up, down = PageAllocator(pool, "full"), PageAllocator(pool, "swa")
+    join_ends(up.band, down.band)
+    for turn in range(100):
+        allocator = (up, down)[turn % 2]
+        promised = allocator.available_size()
+        got = allocator.alloc(4)
+        assert (got is not None) == (promised >= 4)
+        assert verify(up) + verify(down) == []
+    assert up.band.gap_bytes < down.band.page_bytes
+    assert up.band.frontier <= down.band.frontier
+
+
+@pytest.mark.parametrize("m", range(5))
+def test_pack_gives_back_exactly_what_was_asked(m: int) -> None:
+    for allocator in two_owners():
+        tokens = allocator.alloc(32)
+        assert tokens is not None
+        allocator.free_segment(tokens[4:12], start_pos=4)
+        allocator.free_segment(tokens[24:32], start_pos=24)
+        span, gap = allocator.band.span, allocator.band.gap_bytes
+        assert allocator.band.pack(m) == m
+        assert allocator.band.span == span - m
+        assert allocator.band.gap_bytes == gap + m * allocator.band.page_bytes
+        assert verify(allocator) == []
+
+
+@pytest.mark.parametrize("pages", [-1, 3])
+def test_pack_refuses_what_is_not_there(pages: int) -> None:
+    up, tokens = filled(byte_pool())
+    up.free_segment(tokens[:8], start_pos=0)
+    with pytest.raises(ArgumentError, match=f"pages={pages}, holes=2"):
+        up.band.pack(pages)
+    assert verify(up) == []
+
+
+def test_a_gate_forbids_moves_and_the_credit_for_them() -> None:
+    up, down = two_owners()
+    tokens = up.alloc(60)
+    assert tokens is not None
+    up.free_segment(tokens[:32], start_pos=0)
+    open_gate = down.schedulable_size()
+    up.band.gates["transfer"] = lambda: False
+    assert up.band.pack(3) == 0
+    assert down.schedulable_size() == down.available_size() < open_gate
+    assert down.alloc(open_gate) is None
+    del up.band.gates["transfer"]
+    assert down.alloc(open_gate) is not None
+    assert verify(up) + verify(down) == []
+
+
+def test_moves_wait_for_the_forward_and_frees_do_not() -> None:
+    up, tokens = filled(byte_pool())
+    event = Event()
+    up.band.fwd_event = event
+    up.free_segment(tokens[:8], start_pos=0)
+    assert event.waits == 0
+    up.band.pack(1)
+    assert event.waits == 1
+
+
+def test_zeroing_waits_for_the_forward() -> None:
+    up, down = two_owners()
+    for allocator, waits in ((up, 1), (down, 0)):
+        event = Event()
+        allocator.band.fwd_event = event
+        allocator.alloc(4)
+        assert event.waits == waits
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_a_full_attention_pool_hands_out_zeroed_pages(holes: bool) -> None:
+    pool = byte_pool()
+    pool.poison()
+    up, tokens = filled(pool)
+    keys, values = pool.kv_layer("full", 1)
+    if holes:
+        keys[4:] = values[4:] = torch.nan
+        up.free_segment(tokens[8:16], start_pos=8)
+        tokens = up.alloc(12)
+        assert tokens is not None
+    physical = up.translate(tokens)
+    assert physical.gt(0).all()
+    assert keys[physical].eq(0).all()
+    assert values[physical].eq(0).all()
+
+
+def test_vacated_pages_are_pending_until_their_event() -> None:
+    queue = Queue()
+    up, tokens = filled(byte_pool(), queue)
+    up.free_segment(tokens[:16], start_pos=0)
+    wm, available = up.band.wm, up.available_size()
+    up.band.fwd_event = Event()
+    assert up.band.pack(2) == 2
+    assert queue.after == [up.band.fwd_event]
+    assert (up.band.wm, up.band.pending_count, up.band.hole_count) == (wm, 2, 2)
+    assert up.available_size() == available - 8
+    assert verify(up) == []
+    assert up.band.pack(1) == 1
+    assert (up.band.wm, up.band.pending_count) == (wm, 3)
+    assert verify(up) == []
+    queue.events[0].fired = True
+    assert up.available_size() == available - 4
+    assert (up.band.wm, up.band.pending_count) == (wm - 2, 1)
+    assert verify(up) == []
+
+
+def test_pending_pages_become_holes_where_the_pool_grew_past_them() -> None:
+    queue = Queue()
+    up, tokens = filled(byte_pool(), queue)
+    up.free_segment(tokens[:12], start_pos=0)
+    up.band.pack(3)
+    assert up.alloc(8) is not None
+    assert queue.events[0].waits == 1
+    assert (up.band.pending_count, up.band.hole_count) == (0, 3)
+    assert verify(up) == []
+
+
+def test_a_pack_past_grown_pages_waits_on_the_stream_first() -> None:
+    queue = Queue()
+    up, tokens = filled(byte_pool(), queue)
+    up.free_segment(tokens[:16], start_pos=0)
+    up.band.pack(2)
+    assert up.band.take(0) is not None
+    up.band.wm += 1  # as if one page had been taken that is not bound yet
+    up.band.pack(1)
+    assert queue.events[0].waits == 1
+    assert up.band.hole_count == 4 - 2 + 2 - 1
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_restore_takes_back_what_was_allocated_since(page_size: int) -> None:
+    up, _ = two_owners(page_size)
+    tokens = up.alloc(8 * page_size)
+    assert tokens is not None
+    up.free_segment(tokens[: 2 * page_size], start_pos=0)
+    before = (
+        up.band.v2p.tolist(),
+        up.band.p2v.tolist(),
+        up.free_vids.tolist(),
+        up.band.holes.tolist(),
+        up.available_size(),
+    )
+    state = up.backup()
+    assert up.alloc(5 * page_size) is not None
+    up.restore(state)
+    assert before == (
+        up.band.v2p.tolist(), up.band.p2v.tolist(), up.free_vids.tolist(), up.band.holes.tolist(), up.available_size()
+    )  # fmt: skip
+    assert verify(up) == []
+
+
+def test_restore_refuses_after_a_free_or_a_move() -> None:
+    up, _ = two_owners()
+    tokens = up.alloc(32)
+    assert tokens is not None
+    state = up.backup()
+    up.free_segment(tokens[:8], start_pos=0)
+    with pytest.raises(StateError, match="frees=1, moves=0"):
+        up.restore(state)
+    state = up.backup()
+    up.band.pack(1)
+    with pytest.raises(StateError, match="frees=0, moves=1"):
+        up.restore(state)
+    assert verify(up) == []
+
+
+def test_prewarming_changes_nothing() -> None:
+    for allocator in two_owners():
+        allocator.alloc(16)
+        band = allocator.band
+        before = band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.wm, band.pool.buffer.clone()
+        band.prewarm()
+        assert before[:4] == (band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.wm)
+        assert torch.equal(before[4], band.pool.buffer)
+
+
+def test_clear_forgets_everything_and_keeps_the_tables() -> None:
+    queue = Queue()
+    up, tokens = filled(byte_pool(), queue)
+    address, available = up.band.v2p.data_ptr(), up.band.pool.geometry["full"].pages - 1
+    up.free_segment(tokens[:8], start_pos=0)
+    up.band.pack(1)
+    up.band.unbind(ids(1))
+    up.clear()
+    assert up.band.v2p.data_ptr() == address
+    assert verify(up) == []
+    assert up.available_size() == available * 4
+
+
+def test_an_end_pool_does_not_float_and_ends_differ() -> None:
+    pool = BytePool(65536, [kv(name, "full", name, 4, 1) for name in ("up", "float", "down")])
+    with pytest.raises(SpecError, match="float"):
+        PageAllocator(pool, "float")
+    up = PageAllocator(pool, "up")
+    with pytest.raises(SpecError, match="same way"):
+        join_ends(up.band, up.band)
+
+
+def test_a_band_alone_ends_at_the_buffer() -> None:
+    pool = byte_pool()
+    for name, pages in (("full", 15), ("swa", 30)):
+        band = EndBand(pool, name, Ids(1, 40, owner=False), eager=False, checked=True)
+        assert band.available_pages() == pages
+        band.alloc_with_virtual(torch.arange(1, pages + 1))
+        assert band.available_pages() == 0
+        assert verify_band(band) == []
+
+
+def test_binding_what_is_bound_is_refused() -> None:
+    band = EndBand(byte_pool(), "swa", Ids(1, 8, owner=False), eager=False, checked=True)
+    band.alloc_with_virtual(ids(3, 4))
+    for pages in (ids(4, 5), ids(5, 5), ids(0), ids(8), ids(-1)):
+        with pytest.raises(BindingError, match="swa"):
+            band.alloc_with_virtual(pages)
+    assert band.live == 2
+    assert verify_band(band) == []
+
+
+def test_pages_larger_than_the_scratch_move_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reference_allocator.band.SCRATCH_BYTES", 16)
+    up, tokens = filled(byte_pool())
+    assert up.band._scratch.shape[0] == 1
+    keys, _ = up.band.pool.kv_layer("full", 0)
+    keys[up.translate(tokens)] = torch.arange(32, dtype=torch.bfloat16).view(32, 1, 1)
+    up.free_segment(tokens[:16], start_pos=0)
+    up.band.pack(4)
+    assert keys[up.translate(tokens[16:])][:, 0, 0].tolist() == list(range(16, 32))

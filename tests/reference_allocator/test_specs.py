@@ -1,0 +1,160 @@
+"""What a byte pool is made of: sizes, views of its bytes, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reference_allocator import BytePool, Floor, StatePart, StateSpec
+from reference_allocator.errors import BudgetError, SpecError
+from tests.reference_allocator.pools import byte_pool, kv
+
+STATE = StateSpec(
+    "state", "up", range(3),
+    conv=(StatePart((3, 5), torch.bfloat16), StatePart((3, 8), torch.bfloat16)),
+    temporal=(StatePart((2, 4, 4), torch.float32),),
+)  # fmt: skip
+
+
+def test_the_worked_example() -> None:
+    pool = byte_pool(page_size=4, total=65536)
+    assert pool.sink_bytes == 4096
+    full, swa = pool.geometry["full"], pool.geometry["swa"]
+    assert (full.entry_bytes, full.pages, full.min_page) == (1024, 16, 1)
+    assert (swa.entry_bytes, swa.pages, swa.min_page) == (512, 32, 2)
+    gap = swa.pages * swa.page_bytes - full.min_page * full.page_bytes
+    assert gap == 61440
+    assert gap // (full.page_bytes + swa.page_bytes) == 10
+
+
+def test_a_state_entry_counts_once_in_the_sink() -> None:
+    pool = BytePool(65536, [STATE, kv("full", "full", "down", 16, 1)])
+    entry = 3 * (32 + 48 + 128)
+    assert pool.geometry["state"].entry_bytes == entry + 16  # to a multiple of 32
+    assert pool.sink_bytes == 16 * 512
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float8_e4m3fn])
+def test_every_part_of_every_entry_is_aligned(dtype: torch.dtype) -> None:
+    odd = replace(kv("full", "full", "down", 2, 3), heads=1, key_dim=7, value_dim=5, dtype=dtype)
+    pool = BytePool(65536, [STATE, odd])
+    for layer in range(3):
+        for view in pool.kv_layer("full", layer):
+            assert view.data_ptr() % 16 == 0
+            assert view.stride(0) * view.element_size() == pool.geometry["full"].entry_bytes
+            assert view.stride()[1:] == (view.shape[2], 1)
+    assert all(geometry.entry_bytes % 32 == 0 for geometry in pool.geometry.values())
+
+
+def test_a_conv_view_is_strided_and_never_contiguous() -> None:
+    pool = BytePool(65536, [STATE, kv("full", "full", "down", 4, 1)])
+    view = pool.conv_state("state", 0)
+    entry = pool.geometry["state"].entry_bytes
+    assert view.shape == (3, 65536 // entry, 3, 5)
+    assert view.stride() == (16, entry // 2, 5, 1)
+    assert not view[0].is_contiguous()
+
+
+def test_views_of_one_entry_do_not_overlap_and_fill_only_their_slot() -> None:
+    pool = BytePool(65536, [STATE, kv("full", "full", "down", 4, 1)])
+    parts = [pool.conv_state("state", 0), pool.conv_state("state", 1), pool.temporal_state("state", 0)]
+    for number, part in enumerate(parts):
+        part[:, 1] = number + 1
+    assert [part[:, 1].unique().tolist() for part in parts] == [[1], [2], [3]]
+    assert all(part[:, 0].any() == 0 and part[:, 2].any() == 0 for part in parts)
+
+
+def test_views_write_the_page_envelope() -> None:
+    pool = byte_pool()
+    keys, values = pool.kv_layer("full", 1)
+    keys[4 * 3 : 4 * 4] = 1
+    values[4 * 3 : 4 * 4] = 2
+    touched = pool.envelopes("full").ne(0).any(1).nonzero().flatten()
+    assert touched.tolist() == [3]
+
+
+@pytest.mark.parametrize("grows", [("up", "up"), ("down", "down"), ("up", "float"), ("up",)])
+def test_a_chain_has_two_ends(grows: tuple[str, ...]) -> None:
+    with pytest.raises(SpecError, match="exactly one pool grows up"):
+        BytePool(65536, [kv(f"p{number}", "full", grow, 4, 1) for number, grow in enumerate(grows)])
+
+
+def test_names_are_unique() -> None:
+    with pytest.raises(SpecError, match="not unique"):
+        BytePool(65536, [kv("a", "full", "up", 4, 1), kv("a", "swa", "down", 4, 1)])
+
+
+def test_an_empty_page_is_refused() -> None:
+    with pytest.raises(SpecError, match="page_size=0"):
+        byte_pool(page_size=0)
+
+
+def test_a_state_pool_has_slots_not_pages() -> None:
+    with pytest.raises(SpecError, match="one slot"):
+        BytePool(65536, [replace(STATE, page_size=2), kv("full", "full", "down", 4, 1)])
+
+
+def test_a_budget_without_a_page_names_pool_and_numbers() -> None:
+    with pytest.raises(
+        BudgetError, match=r"full\.budget: .*total_bytes=4096, sink_bytes=4096.*pages=1, min_page=1"
+    ) as error:
+        byte_pool(total=4096)
+    assert error.value.pool == "full"
+    assert error.value.numbers["page_bytes"] == 4096
+
+
+def test_token_ids_fit_in_31_bits() -> None:
+    tiny = replace(kv("full", "full", "up", 1, 1), heads=1, key_dim=1, value_dim=1)
+    with pytest.raises(SpecError, match="31 bits"):
+        BytePool(2**31 * 32, [tiny, replace(tiny, name="swa", grow="down")])
+
+
+def test_a_budget_below_the_floor_lists_what_is_needed() -> None:
+    specs = [kv("full", "full", "up", 4, 2), kv("swa", "swa", "down", 4, 1)]
+    needed = 4096 + 12 * 512 + 20 * 1024
+    BytePool(needed, specs, floor=Floor(context=100, window=8, full_tokens=20))
+    with pytest.raises(BudgetError, match="sink=4096, full=20480, swa=6144"):
+        BytePool(needed - 1, specs, floor=Floor(context=100, window=8, full_tokens=20))
+
+
+def test_the_floor_counts_three_states() -> None:
+    specs = [STATE, kv("full", "full", "down", 1, 1)]
+    with pytest.raises(BudgetError, match=f"needed={640 + 3 * 640}, sink=640, state={3 * 640}"):
+        BytePool(2500, specs, floor=Floor(context=1, window=1))
+
+
+def test_resize_stays_within_what_was_reserved() -> None:
+    pool = byte_pool()
+    pool.resize(32768)
+    assert pool.geometry["full"].pages == 8
+    pool.resize(65536)
+    with pytest.raises(BudgetError, match="reserved=65536"):
+        pool.resize(65537)
+    assert pool.total_bytes == 65536
+
+
+def test_poison_spares_the_sink() -> None:
+    pool = byte_pool()
+    pool.poison()
+    keys, _ = pool.kv_layer("full", 0)
+    assert keys[:4].eq(0).all()
+    assert keys[4:].isnan().all()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda pool: pool.kv_layer("full", 7),
+        lambda pool: pool.kv_layer("nowhere", 0),
+        lambda pool: pool.conv_state("full", 0),
+        lambda pool: pool.conv_state("state", 2),
+        lambda pool: pool.temporal_state("state", 1),
+        lambda pool: pool.temporal_state("state", -1),
+    ],
+)
+def test_views_that_do_not_exist_are_refused(ask) -> None:  # type: ignore[no-untyped-def]
+    pool = BytePool(65536, [STATE, kv("full", "full", "down", 4, 1)])
+    with pytest.raises(SpecError):
+        ask(pool)
