@@ -109,22 +109,26 @@ class PageAllocator(TokenAllocator):
         Waits for the end of an open group. Raises `ArgumentError`, on a checked CPU pool `BindingError`. Current
         stream. Blocks the host where a page is several tokens: the number of pages must come from the device.
         """
-        self._expect_clean("free")
+        self.expect_clean("free")
         if tokens is None or tokens.numel() == 0:
             return
         expect_ids(self.name, "free", tokens, self.device)
         if self._group is None:
-            pages = self._distinct_pages(tokens)
+            pages = self.distinct_pages(tokens)
             self.band.expect_bound(pages, "free")
             self.release_pages(pages)
             return
         if self.raises:
-            pages = self._distinct_pages(tokens)
+            pages = self.distinct_pages(tokens)
             self.band.expect_bound(pages, "free")
             self._group.expect_new(self.name, "free", (self.name,), pages)
-        self._group.hold_tokens(tokens)
+        self._group.hold_tokens(self.name, tokens)
 
-    def _distinct_pages(self, tokens: Tensor) -> Tensor:
+    def distinct_pages(self, tokens: Tensor) -> Tensor:
+        """Virtual pages of tokens, each once: int64 `[k]`, the tokens themselves where a page is one.
+
+        Blocks the host where it is several.
+        """
         if self.page_size == 1:
             return tokens
         repeated = tables.pages_of(tokens, self.page_size)
@@ -138,7 +142,7 @@ class PageAllocator(TokenAllocator):
         Waits for the end of an open group. Raises `ArgumentError`, `AlignmentError` for a start inside a page, on a
         checked CPU pool `BindingError`. Queues 6 launches (10 checked) on the current stream; never blocks the host.
         """
-        self._expect_clean("free_segment")
+        self.expect_clean("free_segment")
         if tokens is None or tokens.numel() == 0:
             return
         pages = self.segment_pages("free_segment", tokens, start_pos)
@@ -172,7 +176,7 @@ class PageAllocator(TokenAllocator):
         Raises as `free_segment`, and `OverlapError`; nothing is freed then. `coalesce` joins segments that share a
         page. Queues one launch per segment and 6 (10 checked) on the current stream; never blocks the host.
         """
-        self._expect_clean("free_segments")
+        self.expect_clean("free_segments")
         segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
         for tokens, start in segments:
             expect_ids(self.name, "free_segments", tokens, self.device)
@@ -192,15 +196,10 @@ class PageAllocator(TokenAllocator):
         Blocks the host only if the group holds tokens without positions and a page is several tokens.
         """
         group = self._detach_group()
-        if group.tokens:
-            self.free(torch.cat(group.tokens))
+        for tokens in group.tokens.values():
+            self.free(torch.cat(tokens))
         for pages in group.pages.values():
             self.release_pages(torch.cat(pages))
-
-    @property
-    def group_is_open(self) -> bool:
-        """Whether frees are being deferred. Host only."""
-        return self._group is not None
 
     # Reading.
 

@@ -265,20 +265,20 @@ class EndBand:
             expect_bound(self.name, operation, self.v2p, pages, self.ids.first)
 
     def expect_unbound(self, pages: Tensor, operation: str, *, freed: set[int]) -> None:
-        """Reports pages (int64 `[k]`) that are bound, but for those `freed` in a group: raises `BindingError` on a CPU.
-
-        On a device the error word takes it, with 3 launches. Nothing in a pool that is not checked.
-        """
+        """Raises `BindingError` on a checked CPU pool if one of `pages` (int64 `[k]`) is bound and not in `freed`."""
         if self.raises:
             expect_unbound(self.name, operation, self.v2p, pages, self.ids.first, freed)
-        elif self.checked:
+
+    def report_bound(self, pages: Tensor) -> None:
+        """Tells the error word if any of `pages` (int64 `[k]`) is bound. 3 launches if checked, else 0; never blocks."""
+        if self.checked:
             self.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages])
 
     def rebind(self, kept: Tensor, incoming: Tensor) -> None:
-        """Gives the physical pages of `incoming` to `kept` (both int64 `[k]`), lane by lane; `incoming` is then unbound.
+        """Gives the physical pages of `incoming` to `kept` (both int64 `[k]`), lane by lane, and unbinds `incoming`.
 
         In a checked pool lanes whose `incoming` is not bound, or whose `kept` is, report to the error word and change
-        nothing. Queues 4 launches (14 checked) on the current stream; never blocks the host.
+        nothing. Queues 4 launches (16 checked) on the current stream; never blocks the host.
         """
         self.await_moves()
         held = self.v2p[incoming]
@@ -286,11 +286,9 @@ class EndBand:
             before = self.v2p[kept]
             self.error.expect_positive(Fault.SWA_NOT_BOUND, held)
             self.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
-            ok = (held > 0) & (before <= 0)
-            kept, incoming = (torch.where(ok, pages, self.ids.stop) for pages in (kept, incoming))
-            tables.rebind(self.v2p, self.p2v, kept, incoming, torch.where(ok, held, tables.TOMBSTONE))
-            return
-        tables.rebind(self.v2p, self.p2v, kept, incoming, held)
+            tables.rebind_where((held > 0) & (before <= 0), self.v2p, self.p2v, kept, incoming, held)
+        else:
+            tables.rebind(self.v2p, self.p2v, kept, incoming, held)
 
     def unbind(self, pages: Tensor) -> Tensor:
         """Frees bound pages (int64 `[k]`): both tables get tombstones, the physical pages become holes.
@@ -304,14 +302,18 @@ class EndBand:
             self.error.expect_positive(Fault.DOUBLE_FREE if self.ids.owner else Fault.SWA_NOT_BOUND, held)
             pages = pages * (held > 0)
             held = held.clamp_min(0)
-        self.holes = torch.cat((self.holes, held))
+        self.take_back(held)
+        return pages
+
+    def take_back(self, physical: Tensor) -> None:
+        """Makes holes of physical pages (int64 `[k]`) that the tables have let go of. One launch; never blocks."""
+        self.holes = torch.cat((self.holes, physical))
         self._holes_sorted = False
-        self.live -= pages.numel()
+        self.live -= physical.numel()
         self.frees += 1
         self.epoch += 1
         if self.eager:
-            self.pack(min(pages.numel(), self.hole_count))
-        return pages
+            self.pack(min(physical.numel(), self.hole_count))
 
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids of virtual ones (both int64, same shape); negative, unbound and foreign ids give 0.

@@ -9,19 +9,19 @@ from reference_allocator.host_checks import host_values
 
 
 class FreeGroup:
-    """Buffers of one open group: tokens without a position, and pages by the kind of release.
+    """Buffers of one open group, by the kind of release: tokens without a position, and pages.
 
     Everything that is kept has storage of its own, so rows may be overwritten as soon as a free has returned.
     """
 
     def __init__(self) -> None:
-        self.tokens: list[Tensor] = []
+        self.tokens: dict[str, list[Tensor]] = {}
         self.pages: dict[str, list[Tensor]] = {}
         self._seen: set[tuple[str, int]] = set()
 
-    def hold_tokens(self, tokens: Tensor) -> None:
+    def hold_tokens(self, release: str, tokens: Tensor) -> None:
         """Keeps a copy of tokens whose positions nobody knows. One launch; never blocks."""
-        self.tokens.append(tokens.clone())
+        self.tokens.setdefault(release, []).append(tokens.clone())
 
     def hold_pages(self, release: str, pages: Tensor) -> None:
         """Keeps pages (int64 `[k]`, in storage that no caller has) for one kind of release. No launch."""

@@ -36,7 +36,7 @@ def row_bytes(shape: Sequence[int], dtype: torch.dtype) -> int:
 
 @dataclass(frozen=True)
 class KVSpec:
-    """Keys and values of attention layers. A slot is one token, a page `page_size` of them; `layers` are the model's."""
+    """Keys and values of attention layers. A slot is one token, a page `page_size` of them."""
 
     name: str
     kind: Literal["full", "swa"]

@@ -69,13 +69,18 @@ def unbind(v2p: Tensor, p2v: Tensor, pages: Tensor) -> Tensor:
 
 
 def rebind(v2p: Tensor, p2v: Tensor, kept: Tensor, incoming: Tensor, held: Tensor) -> None:
-    """Gives the physical pages `held` by `incoming` to `kept`, and tombstones `incoming`.
-
-    A lane with -1 in `held` and the last row in `kept` and `incoming` changes nothing.
-    """
+    """Gives the physical pages `held` by `incoming` to `kept`, and tombstones `incoming`."""
     v2p.index_copy_(0, kept, held)
     v2p.index_fill_(0, incoming, TOMBSTONE)
     p2v.index_copy_(0, held, kept)
+
+
+def rebind_where(ok: Tensor, v2p: Tensor, p2v: Tensor, kept: Tensor, incoming: Tensor, held: Tensor) -> None:
+    """`rebind` for the lanes that are `ok`; the others write -1 to the last rows."""
+    last = v2p.numel() - 1
+    v2p.index_copy_(0, torch.where(ok, kept, last), torch.where(ok, held, TOMBSTONE))
+    v2p.index_fill_(0, torch.where(ok, incoming, last), TOMBSTONE)
+    p2v.index_copy_(0, torch.where(ok, held, p2v.numel() - 1), torch.where(ok, kept, TOMBSTONE))
 
 
 def translate(v2p: Tensor, tokens: Tensor, page_size: int, out: Tensor | None) -> Tensor:

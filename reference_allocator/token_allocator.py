@@ -64,7 +64,7 @@ class TokenAllocator(ABC):
         None, and nothing changed, where there is no room; an empty tensor for a count of 0 or less. Raises
         `AlignmentError`. Queues 3 to 8 launches per pool on the current stream; never blocks the host.
         """
-        self._expect_clean("alloc")
+        self.expect_clean("alloc")
         if count <= 0:
             return torch.empty(0, dtype=torch.int64, device=self.device)
         if count % self.page_size:
@@ -94,7 +94,7 @@ class TokenAllocator(ABC):
         `ArgumentError`, and on a checked CPU pool `BindingError` for a last token at the wrong place of its page.
         Queues about 35 launches on the current stream; never blocks the host.
         """
-        self._expect_clean("alloc_extend")
+        self.expect_clean("alloc_extend")
         self._expect_batch("alloc_extend", prefix_lens, seq_lens, last_loc)
         before = lengths(self.name, "alloc_extend", prefix_lens_cpu)
         after = lengths(self.name, "alloc_extend", seq_lens_cpu)
@@ -120,7 +120,7 @@ class TokenAllocator(ABC):
 
         Queues 1 launch where no request starts a page, else about 12.
         """
-        self._expect_clean("alloc_decode")
+        self.expect_clean("alloc_decode")
         self._expect_batch("alloc_decode", seq_lens, seq_lens, last_loc)
         after = lengths(self.name, "alloc_decode", seq_lens_cpu)
         before = [length - 1 for length in after]
@@ -153,6 +153,11 @@ class TokenAllocator(ABC):
             self.free_group_end()
             self.free_group_begin()
 
+    @property
+    def group_is_open(self) -> bool:
+        """Whether frees are being deferred. Host only."""
+        return self._group is not None
+
     def _detach_group(self) -> FreeGroup:
         """The open group, closed before anything of it is released: a free on the way is then no part of it."""
         group = self._group
@@ -167,7 +172,8 @@ class TokenAllocator(ABC):
 
     # Preconditions.
 
-    def _expect_clean(self, operation: str) -> None:
+    def expect_clean(self, operation: str) -> None:
+        """Raises `PoisonedError` once `check` has found the error word set. Host only."""
         if self.poisoned:
             raise PoisonedError(self.name, operation, "the error word is set; only clear() recovers")
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from reference_allocator.allocator import PageAllocator
 from reference_allocator.band import EndBand
+from reference_allocator.composites import SWAComposite
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import PoisonedError
 from reference_allocator.specs import MAX_TOKEN_IDS
@@ -38,18 +39,37 @@ def check_bands(name: str, bands: Sequence[EndBand]) -> None:
         raise PoisonedError(name, "check", "the error word is set; only clear() recovers", **found)
 
 
-def check(allocator: PageAllocator) -> None:
+def check(allocator: PageAllocator | SWAComposite) -> None:
     """Raises `PoisonedError`, and poisons the allocator, if its error word is set. Blocks the host."""
     try:
-        check_bands(allocator.name, [allocator.band])
+        check_bands(allocator.name, [allocator.band] if isinstance(allocator, PageAllocator) else allocator.bands)
     except PoisonedError:
         allocator.poisoned = True
         raise
 
 
-def verify(allocator: PageAllocator) -> list[str]:
-    """Every broken invariant of an allocator of one pool, by number. Blocks the host: idle points only."""
-    return [*verify_band(allocator.band), *verify_ids(allocator)]
+def verify(allocator: PageAllocator | SWAComposite) -> list[str]:
+    """Every broken invariant of an allocator, by number. Blocks the host: idle points only."""
+    if isinstance(allocator, PageAllocator):
+        return [*verify_band(allocator.band), *verify_ids(allocator)]
+    return [
+        *verify_band(allocator.full.band),
+        *verify_band(allocator.swa),
+        *verify_ids(allocator.full),
+        *verify_sides(allocator),
+    ]
+
+
+def verify_sides(composite: SWAComposite) -> list[str]:
+    """I6 and I11 for pools that share ids. Blocks the host."""
+    full, swa = (read(band.v2p) for band in composite.bands)
+    alone = [page for page, held in enumerate(swa) if held > 0 >= full[page]]
+    available, counted = composite.available_size(), composite.count_available()
+    said = [
+        (not alone, f"I6 pages {alone[:8]} are bound in the window and not in full"),
+        (available == counted, f"I11 the memo says {available} tokens, the pools {counted}"),
+    ]
+    return [f"{composite.name}: {problem}" for holds, problem in said if not holds]
 
 
 def verify_band(band: EndBand) -> list[str]:

@@ -1,0 +1,343 @@
+"""Two pools behind one token API: full attention, which mints the ids, and a sliding window bound to the same ids."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_allocator.allocator import AllocatorState, PageAllocator
+from reference_allocator.arguments import Segment, expect_aligned, expect_ids
+from reference_allocator.band import BandState, EndBand, Ids, join_ends
+from reference_allocator.errors import GroupError, SpecError, StateError
+from reference_allocator.specs import BytePool
+from reference_allocator.streams import SideQueue, StreamEvent
+from reference_allocator.token_allocator import TokenAllocator
+
+Release = Literal["both", "full", "swa"]
+"""Which sides of a page a free gives back."""
+RELEASES: tuple[Release, ...] = ("swa", "both", "full")
+
+
+def window_frontier(length: int, window: int, page_size: int) -> int:
+    """Position below which a row of `length` tokens needs no window pages: page aligned, 0 while all are needed."""
+    kept = -(-max(window, page_size) // page_size) * page_size
+    return max(0, length - kept) // page_size * page_size
+
+
+class CompositeState(NamedTuple):
+    """What `backup` remembers."""
+
+    full: AllocatorState
+    swa: BandState
+
+
+class SWAComposite(TokenAllocator):
+    """Token ids with keys and values on two pools: `full` for the life of a token, `swa` while it is in the window.
+
+    pool: a byte pool with two end pools of one page size. full, swa: their names; `full` mints the ids of both.
+    eager, checked, side: as for `PageAllocator`.
+    Raises `SpecError` for unequal page sizes and pools that grow the same way. Queues fills; never blocks the host.
+    """
+
+    def __init__(
+        self,
+        pool: BytePool,
+        *,
+        full: str = "full",
+        swa: str = "swa",
+        eager: bool = False,
+        checked: bool | None = None,
+        side: SideQueue | None = None,
+    ) -> None:
+        sizes = {name: pool.geometry[name].page_size for name in (full, swa)}
+        if len(set(sizes.values())) > 1:
+            raise SpecError(full, "composite", "pools of one id space have one page size", **sizes)
+        self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side)
+        super().__init__(f"{full}+{swa}", sizes[full], pool.device, checked=self.full.checked)
+        self.pool = pool
+        self.swa = EndBand(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
+        join_ends(self.full.band, self.swa)
+        self._available: tuple[tuple[int, ...], int] = ((), 0)
+
+    def _followed(self) -> Ids:
+        return self.full.band.ids._replace(owner=False)
+
+    @property
+    def bands(self) -> tuple[EndBand, EndBand]:
+        """The pools, owner first. Host only."""
+        return self.full.band, self.swa
+
+    def set_forward_event(self, event: StreamEvent | None) -> None:
+        """What moves and zeroing of every pool wait for, on their stream. Host only."""
+        for band in self.bands:
+            band.fwd_event = event
+
+    # Capacity.
+
+    def _short_bytes(self, full_pages: int, swa_pages: int) -> int:
+        """Bytes that the gap lacks for so many pages; not above 0 where they fit."""
+        full, swa = self.bands
+        grown = max(0, full_pages - full.hole_count) * full.page_bytes
+        return grown + max(0, swa_pages - swa.hole_count) * swa.page_bytes - full.gap_bytes
+
+    def _has_indices(self, full_pages: int, swa_pages: int) -> bool:
+        full, swa = self.bands
+        return (
+            full_pages <= full.hole_count + full.index_room
+            and swa_pages <= swa.hole_count + swa.index_room
+            and full_pages <= self.full.free_vids.numel()
+        )
+
+    def _spare(self, full_pages: int, swa_pages: int) -> list[tuple[EndBand, int]]:
+        """Bands that may move, with the holes that such a demand leaves."""
+        demands = zip(self.bands, (full_pages, swa_pages), strict=True)
+        return [(band, max(0, band.hole_count - pages)) for band, pages in demands if band.may_move()]
+
+    def fits(self, full_pages: int, swa_pages: int) -> bool:
+        """Whether both pools have room for these pages together, as they are. Host only, never blocks."""
+        return self._has_indices(full_pages, swa_pages) and self._short_bytes(full_pages, swa_pages) <= 0
+
+    def _fits_after_relief(self, full_pages: int, swa_pages: int) -> bool:
+        spare = sum(holes * band.page_bytes for band, holes in self._spare(full_pages, swa_pages))
+        return self._has_indices(full_pages, swa_pages) and self._short_bytes(full_pages, swa_pages) <= spare
+
+    def memo_key(self) -> tuple[int, ...]:
+        """Changes whenever a capacity may have changed. Host only."""
+        return (*(band.epoch for band in self.bands), self.full.free_vids.numel())
+
+    def available_size(self) -> int:
+        """Tokens that `alloc` can hand out now, on both sides. Host only, memoised, never blocks."""
+        for band in self.bands:
+            band.settle()
+        if self._available[0] != self.memo_key():
+            self._available = (self.memo_key(), self.count_available())
+        return self._available[1]
+
+    def count_available(self) -> int:
+        """`available_size` without its memo. Host only, never blocks."""
+        return self._most(self.fits)
+
+    def schedulable_size(self) -> int:
+        """Tokens that `alloc` can hand out after relief: what admission and eviction go by. Host only, never blocks."""
+        for band in self.bands:
+            band.settle()
+        return self._most(self._fits_after_relief)
+
+    def _most(self, fit: Callable[[int, int], bool]) -> int:
+        """Tokens of the largest equal demand that fits; whatever fits, less of it does too."""
+        demands = range(1, self.full.free_vids.numel() + 1)
+        return bisect_left(demands, True, key=lambda pages: not fit(pages, pages)) * self.page_size
+
+    def admit(self, pages: int) -> bool:
+        """See `TokenAllocator`."""
+        return self.admit_each(pages, pages)
+
+    def admit_each(self, full_pages: int, swa_pages: int) -> bool:
+        """Whether both pools have room for these pages, after relief: deferred frees, then packing of spare holes.
+
+        Nothing is packed where that would not be enough. Never blocks the host.
+        """
+        for band in self.bands:
+            band.settle()
+        if self.fits(full_pages, swa_pages):
+            return True
+        self.apply_deferred()
+        if self._short_bytes(full_pages, swa_pages) > 0 and self._fits_after_relief(full_pages, swa_pages):
+            for band, spare in self._spare(full_pages, swa_pages):
+                short = self._short_bytes(full_pages, swa_pages)
+                band.pack(min(spare, max(0, -(-short // band.page_bytes))))
+                band.await_moves()
+        return self.fits(full_pages, swa_pages)
+
+    def upcoming(self, pages: int) -> Tensor:
+        """See `TokenAllocator`."""
+        return self.full.upcoming(pages)
+
+    def mint(self, pages: int) -> None:
+        """See `TokenAllocator`: the ids that full mints are bound on the window pool too."""
+        minted = self.full.upcoming(pages)
+        self.full.mint(pages)
+        self.swa.alloc_with_virtual(minted)
+
+    # Freeing by position.
+
+    def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees `row[start_pos : start_pos + n]` (int64 `[n]`) on both pools. Every page is bound on both.
+
+        Waits for the end of an open group. Raises as `PageAllocator.free_segment`. Queues 10 launches (18 checked) on
+        the current stream; never blocks the host.
+        """
+        self._free_by_position("both", "free_segment", tokens, start_pos)
+
+    def free_full_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees a segment whose pages have left the window: on full alone. Otherwise as `free_segment`.
+
+        Queues 6 launches (13 checked).
+        """
+        self._free_by_position("full", "free_full_segment", tokens, start_pos)
+
+    def free_swa_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees a segment on the window pool alone; its ids stay valid on full. Otherwise as `free_segment`.
+
+        Queues 5 launches (9 checked).
+        """
+        self._free_by_position("swa", "free_swa_segment", tokens, start_pos)
+
+    def free_row(self, segments: list[Segment], *, swa_frontier: int, dead_lo: int = 0) -> None:
+        """Frees segments of one row (int64 `[n]` and start each) with no window pages in `[dead_lo, swa_frontier)`.
+
+        Those go by `free_full_segment`, the others by `free_segment`. Raises as they do, and `AlignmentError` for
+        cursors inside a page. Queues the launches of each; never blocks the host.
+        """
+        for cursor in (dead_lo, swa_frontier):
+            expect_aligned(self.name, "free_row", cursor, self.page_size)
+        for tokens, start in segments:
+            stop = start + tokens.numel()
+            low, high = (min(max(cursor, start), stop) for cursor in (dead_lo, swa_frontier))
+            high = max(low, high)
+            self.free_segment(tokens[: low - start], start_pos=start)
+            self.free_full_segment(tokens[low - start : high - start], start_pos=low)
+            self.free_segment(tokens[high - start :], start_pos=high)
+
+    def advance_window(self, row: Tensor, old: int, length: int, window: int) -> int:
+        """Frees the window pages that a row of `length` tokens no longer needs; returns the new cursor.
+
+        `row` holds the row's tokens (int64), `old` the last cursor. Otherwise as `free_swa_segment`.
+        """
+        new = max(old, window_frontier(length, window, self.page_size))
+        self.free_swa_segment(row[old:new], start_pos=old)
+        return new
+
+    def _free_by_position(self, release: Release, operation: str, tokens: Tensor | None, start_pos: int) -> None:
+        self.expect_clean(operation)
+        if tokens is None or tokens.numel() == 0:
+            return
+        pages = self.full.segment_pages(operation, tokens, start_pos)
+        self._expect_sides(release, operation, pages)
+        if self._group is None:
+            self._release(release, pages)
+        else:
+            self._group.hold_pages(release, pages.clone() if self.page_size == 1 else pages)
+
+    def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
+        if release != "full":
+            self.swa.expect_bound(pages, operation)
+        if release != "swa":
+            self.full.band.expect_bound(pages, operation)
+        if release == "full":
+            self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
+        if self.raises and self._group is not None:
+            sides = ("full", "swa") if release == "both" else (release,)
+            self._group.expect_new(self.name, operation, sides, pages)
+
+    def _release(self, release: Release, pages: Tensor) -> None:
+        if release != "full":
+            self.swa.unbind(pages)
+        if release != "swa":
+            self.full.release_pages(pages)
+        if release == "full":
+            self.swa.report_bound(pages)
+
+    # Freeing without positions.
+
+    def free(self, tokens: Tensor | None) -> None:
+        """Frees the pages of tokens (int64 `[n]`) whose positions are not known, on both pools, in the window or not.
+
+        Waits for the end of an open group. Raises as `PageAllocator.free`. Current stream. Blocks the host: which pages
+        are still in the window is known to the device alone.
+        """
+        self._free_by_value("both", "free", tokens)
+
+    def free_swa(self, tokens: Tensor | None) -> None:
+        """Frees on the window pool what of these tokens (int64 `[n]`) is still bound there. Otherwise as `free`."""
+        self._free_by_value("swa", "free_swa", tokens)
+
+    def _free_by_value(self, release: Release, operation: str, tokens: Tensor | None) -> None:
+        self.expect_clean(operation)
+        if tokens is None or tokens.numel() == 0:
+            return
+        expect_ids(self.name, operation, tokens, self.device)
+        if self._group is None or self.raises:
+            pages = self.full.distinct_pages(tokens)
+            self.full.band.expect_bound(pages, operation)
+        if self._group is None:
+            self._release_alive(release, pages)
+            return
+        if self.raises and release == "both":
+            self._group.expect_new(self.name, operation, ("full",), pages)
+        self._group.hold_tokens(release, tokens)
+
+    def _release_alive(self, release: Release, pages: Tensor) -> None:
+        # Strictly above 0: -1 is a tombstone, and 0 would be the sink.
+        # nosync-lint: ignore[NSL303] without a cursor only the device knows which pages are in the window
+        alive = pages[self.swa.v2p[pages] > 0]
+        self.swa.unbind(alive)
+        if release == "both":
+            self.full.release_pages(pages)
+
+    def free_group_end(self) -> None:
+        """Releases what the group holds, window sides first. Raises `GroupError` without a group.
+
+        Queues one free per kind of release on the current stream. Blocks the host only for tokens without positions.
+        """
+        group = self._detach_group()
+        # Window sides go first: what they free may be freed on full by another call of the same group.
+        for release in RELEASES:
+            if release in group.pages:
+                self._release(release, torch.cat(group.pages[release]))
+            if release in group.tokens:
+                self._release_alive(release, self.full.distinct_pages(torch.cat(group.tokens[release])))
+
+    # Reading.
+
+    def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids on full: see `EndBand.translate`. Never blocks."""
+        return self.full.translate(tokens, out)
+
+    def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids on the window pool, 0 for those out of it: see `EndBand.translate`. Never blocks."""
+        return self.swa.translate(tokens, out)
+
+    # Starting over.
+
+    def clear(self) -> None:
+        """Frees everything, drops an open group, and recovers poisoned pools. Queues 5 fills each; never blocks."""
+        self.full.clear()
+        self.swa.clear()
+        self._group = None
+        self.poisoned = False
+
+    def resize(self, total_bytes: int) -> None:
+        """Changes the budget of the empty pools, in bytes; tables and buffer keep their storage.
+
+        Raises `StateError` while anything is live, pending or deferred, `BudgetError` above what was reserved or below
+        the floor. Queues fills on the current stream; never blocks the host.
+        """
+        live = {band.name: band.live + band.pending_count for band in self.bands}
+        if any(live.values()) or self._group is not None:
+            raise StateError(self.name, "resize", "not empty", group=self._group is not None, **live)
+        self.pool.resize(total_bytes)
+        self.full.reshape()
+        self.swa.reshape(self._followed())
+
+    def backup(self) -> CompositeState:
+        """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        if self._group is not None:
+            raise GroupError(self.name, "backup", "a group is open")
+        return CompositeState(self.full.backup(), self.swa.backup())
+
+    def restore(self, state: CompositeState) -> None:
+        """Takes back every allocation since `state`. Raises `StateError` after a free or a move, and in a group.
+
+        Queues 6 launches on the current stream; never blocks the host.
+        """
+        if self._group is not None:
+            raise StateError(self.name, "restore", "a group is open")
+        self.full.expect_restorable(state.full)
+        self.swa.expect_restorable(state.swa)
+        self.swa.restore(state.swa, self.full.minted_since(state.full))
+        self.full.restore(state.full)

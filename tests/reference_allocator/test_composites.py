@@ -1,0 +1,399 @@
+"""Full attention and a sliding window over one byte budget: joint demand, one-sided frees, the window's ratchet."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from reference_allocator import BytePool, Floor, SWAComposite
+from reference_allocator.composites import window_frontier
+from reference_allocator.errors import (
+    AlignmentError,
+    ArgumentError,
+    BindingError,
+    BudgetError,
+    GroupError,
+    PoisonedError,
+    SpecError,
+    StateError,
+)
+from reference_allocator.verify import check, faults, verify
+from tests.reference_allocator.pools import byte_pool, ids, kv
+
+
+def composite(page_size: int = 4, **options: bool) -> SWAComposite:
+    return SWAComposite(byte_pool(page_size), **options)
+
+
+def got(tokens: Tensor | None) -> Tensor:
+    assert tokens is not None
+    return tokens
+
+
+def lists(both: SWAComposite) -> tuple[object, ...]:
+    """All state that a refused operation must leave alone."""
+    return (
+        *(
+            (band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.wm, band.live, band.epoch)
+            for band in both.bands
+        ),
+        both.full.free_vids.tolist(),
+        both.group_is_open,
+    )
+
+
+def live(both: SWAComposite) -> tuple[int, int]:
+    return both.full.band.live, both.swa.live
+
+
+def test_the_joint_capacity_of_the_worked_example() -> None:
+    both = composite()
+    assert both.full.band.gap_bytes == 61440
+    assert both.available_size() == both.schedulable_size() == 40
+    tokens = got(both.alloc(40))
+    assert both.alloc(4) is None
+    assert both.translate(tokens).gt(0).all()
+    assert both.translate_loc_from_full_to_swa(tokens).gt(0).all()
+    assert verify(both) == []
+
+
+def test_pools_of_one_id_space_have_one_page_size() -> None:
+    pool = BytePool(65536, [kv("full", "full", "up", 4, 1), kv("swa", "swa", "down", 8, 1)])
+    with pytest.raises(SpecError, match="full=4, swa=8"):
+        SWAComposite(pool)
+
+
+def test_ids_of_a_larger_owner_fit_the_window_table() -> None:
+    """The window's entry is larger than full's, so it has fewer pages than there are ids."""
+    both = SWAComposite(BytePool(65536, [kv("full", "full", "down", 4, 1), kv("swa", "swa", "up", 4, 3)]))
+    assert both.full.band.pages > both.swa.pages
+    rows = []
+    while (row := both.alloc(4)) is not None:
+        rows.append(row)
+        both.free_swa_segment(row, start_pos=0)
+        both.swa.pack(both.swa.hole_count)
+        assert verify(both) == []
+    assert rows[-1].max() // 4 > both.swa.pages
+
+
+def test_the_predicate_agrees_with_trying() -> None:
+    chance = random.Random(7)
+    for _ in range(25):
+        both = composite()
+        rows = [got(both.alloc(4)) for _ in range(chance.randrange(1, 10))]
+        for row in rows:
+            if (fate := chance.random()) < 0.4:
+                both.free_segment(row, start_pos=0)
+            elif fate < 0.6:
+                both.free_swa_segment(row, start_pos=0)
+        full, swa = both.bands
+        for full_pages, swa_pages in product(range(0, 16, 3), range(0, 31, 5)):
+            grown = [max(0, want - band.hole_count) for want, band in ((full_pages, full), (swa_pages, swa))]
+            top, bottom = full.wm + grown[0], swa.wm - grown[1]
+            works = (
+                top <= full.pages
+                and bottom + 1 >= swa.min_page
+                and top * full.page_bytes <= (bottom + 1) * swa.page_bytes
+                and full_pages <= both.full.free_vids.numel()
+            )
+            assert both.fits(full_pages, swa_pages) == works
+        available = both.available_size()
+        assert both.fits(available // 4, available // 4)
+        assert not both.fits(available // 4 + 1, available // 4 + 1)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_frees_act_on_the_sides_they_name(page_size: int) -> None:
+    both = composite(page_size)
+    row = got(both.alloc(6 * page_size))
+    both.free_swa_segment(row[: 3 * page_size], start_pos=0)
+    assert live(both) == (6, 3)
+    assert both.translate_loc_from_full_to_swa(row).gt(0).tolist() == [False] * 3 * page_size + [True] * 3 * page_size
+    assert both.translate(row).gt(0).all()
+    both.free_full_segment(row[: 2 * page_size], start_pos=0)
+    assert live(both) == (4, 3)
+    both.free_segment(row[3 * page_size :], start_pos=3 * page_size)
+    assert live(both) == (1, 0)
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize(
+    ("dead_lo", "frontier", "segments"),
+    [(0, 0, 1), (0, 8, 1), (4, 12, 1), (0, 24, 1), (8, 16, 2), (12, 8, 1)],
+)
+def test_a_row_is_split_at_its_cursors(dead_lo: int, frontier: int, segments: int) -> None:
+    both = composite()
+    row = got(both.alloc(24))
+    both.free_swa_segment(row[dead_lo:frontier], start_pos=dead_lo)
+    parts = [(row, 0)] if segments == 1 else [(row[:12], 0), (row[12:], 12)]
+    both.free_row(parts, swa_frontier=frontier, dead_lo=dead_lo)
+    assert live(both) == (0, 0)
+    assert verify(both) == []
+
+
+def test_cursors_are_page_aligned() -> None:
+    both = composite()
+    row = got(both.alloc(8))
+    with pytest.raises(AlignmentError, match="start_pos=6"):
+        both.free_row([(row, 0)], swa_frontier=6)
+    assert live(both) == (2, 2)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_frees_without_positions_leave_the_sink_and_tombstones_alone(page_size: int) -> None:
+    both = composite(page_size)
+    row = got(both.alloc(5 * page_size))
+    both.free_swa_segment(row[:page_size], start_pos=0)
+    both.free_swa(row[: 2 * page_size])
+    assert live(both) == (5, 3)
+    both.free(row)
+    assert live(both) == (0, 0)
+    assert both.swa.holes.min() > 0
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize(
+    ("length", "window", "frontier"), [(0, 8, 0), (8, 8, 0), (11, 8, 0), (12, 8, 4), (30, 6, 20), (9, 1, 4)]
+)
+def test_the_window_frontier(length: int, window: int, frontier: int) -> None:
+    assert window_frontier(length, window, 4) == frontier
+
+
+def test_a_ratchet_keeps_the_window_and_no_more() -> None:
+    both = composite()
+    row, cursor = got(both.alloc_extend(ids(0), ids(0), ids(2), ids(2), ids(-1), 2)), 0
+    for length in range(3, 40):
+        row = torch.cat((row, got(both.alloc_decode(ids(length), ids(length), row[-1:]))))
+        cursor = both.advance_window(row, cursor, length, window=6)
+        assert both.translate_loc_from_full_to_swa(row[-6:]).gt(0).all()
+        assert both.swa.live <= 3
+        assert verify(both) == []
+    both.free_row([(row, 0)], swa_frontier=cursor)
+    assert live(both) == (0, 0)
+    assert verify(both) == []
+
+
+def test_a_group_keeps_the_kinds_of_release_apart() -> None:
+    both = composite()
+    row, other = got(both.alloc(24)), got(both.alloc(8))
+    both.free_group_begin()
+    both.free_full_segment(row[:0], start_pos=0)
+    both.free_swa_segment(row[:8], start_pos=0)
+    both.free_full_segment(row[:4], start_pos=0)
+    both.free_segment(row[8:16], start_pos=8)
+    both.free_segment(row[16:24], start_pos=16)
+    both.free_swa(other[:4])
+    both.free(other[4:])
+    row.fill_(0)
+    other.fill_(0)
+    assert live(both) == (8, 8)
+    assert verify(both) == []
+    both.free_group_end()
+    assert live(both) == (2, 0)
+    assert verify(both) == []
+
+
+def test_a_group_on_a_device_reports_nothing_for_a_page_that_leaves_both_sides() -> None:
+    both = on_a_device(composite())
+    row = got(both.alloc(8))
+    both.free_group_begin()
+    both.free_swa_segment(row, start_pos=0)
+    both.free_full_segment(row, start_pos=0)
+    both.free_group_end()
+    check(both)
+    assert verify(both) == []
+
+
+def on_a_device(both: SWAComposite) -> SWAComposite:
+    """Checked as on a device: misuse goes to the error word."""
+    both.raises = both.full.raises = both.full.band.raises = both.swa.raises = False
+    return both
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda c, row: c.free_segment(row, start_pos=0), r"swa\.free_segment: .*not bound"),
+        (lambda c, row: c.free_swa_segment(row, start_pos=0), "not bound"),
+        (lambda c, row: c.free_full_segment(row, start_pos=0), r"still bound \(pages=\[3, 4\]\)"),
+        (lambda c, row: c.free(row + 20), "freed twice or stale"),
+        (lambda c, row: c.free_swa(ids(0)), "outside the table"),
+    ],
+)
+@pytest.mark.parametrize("group", [False, True])
+def test_a_wrong_declaration_is_refused_on_a_cpu(use, message, group) -> None:  # type: ignore[no-untyped-def]
+    both = composite()
+    row = got(both.alloc(16))
+    both.free_swa_segment(row[:8], start_pos=0)
+    if group:
+        both.free_group_begin()
+    before = lists(both)
+    with pytest.raises(BindingError, match=message):
+        use(both, row)
+    assert lists(both) == before
+    if group:
+        both.free_group_end()
+    assert verify(both) == []
+
+
+def test_a_group_refuses_a_side_that_it_frees_already() -> None:
+    both = composite()
+    row = got(both.alloc(16))
+    both.free_group_begin()
+    both.free_swa_segment(row[:8], start_pos=0)
+    with pytest.raises(BindingError, match="group frees already"):
+        both.free_segment(row[:8], start_pos=0)
+    both.free(row[8:])
+    with pytest.raises(BindingError, match="group frees already"):
+        both.free(row[8:])
+    both.free_group_end()
+    assert live(both) == (2, 0)
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize(
+    ("use", "fault"),
+    [
+        (lambda c, row: c.free_segment(row, start_pos=0), "SWA_NOT_BOUND"),
+        (lambda c, row: c.free_swa_segment(row, start_pos=0), "SWA_NOT_BOUND"),
+        (lambda c, row: c.free_full_segment(row, start_pos=0), "SWA_STILL_BOUND"),
+    ],
+)
+def test_a_wrong_declaration_on_a_device_sets_the_error_word(use, fault) -> None:  # type: ignore[no-untyped-def]
+    both = on_a_device(composite())
+    row = got(both.alloc(16))
+    both.free_swa_segment(row[:8], start_pos=0)
+    check(both)
+    use(both, row)
+    assert fault in repr(faults(both.swa))
+    with pytest.raises(PoisonedError, match=f"swa=.*{fault}"):
+        check(both)
+    with pytest.raises(PoisonedError):
+        both.alloc(4)
+    both.clear()
+    assert verify(both) == []
+    assert both.available_size() == 40
+
+
+@pytest.mark.parametrize("tokens", [ids(4, 5).int(), ids(4, 5).view(1, 2)])
+def test_ids_of_the_wrong_kind_are_refused(tokens: Tensor) -> None:
+    both = composite()
+    for free in (both.free, both.free_swa):
+        with pytest.raises(ArgumentError):
+            free(tokens)
+
+
+def test_none_and_empty_tensors_are_no_work() -> None:
+    both = composite()
+    before = lists(both)
+    for nothing in (None, ids()):
+        both.free(nothing)
+        both.free_swa(nothing)
+        for free in (both.free_segment, both.free_swa_segment, both.free_full_segment):
+            free(nothing, start_pos=3)
+    both.free_row([], swa_frontier=8)
+    assert lists(both) == before
+
+
+def test_relief_packs_spare_holes_only_and_only_if_that_is_enough() -> None:
+    both = composite()
+    rows = [got(both.alloc(4)) for _ in range(10)]
+    for row in rows[1:8]:
+        both.free_swa_segment(row, start_pos=0)
+    before = lists(both)
+    assert (both.available_size(), both.schedulable_size()) == (
+        0,
+        8,
+    )  # 2 pages of full take the bytes of 4 window pages
+    assert both.alloc(12) is None
+    assert lists(both) == before
+    assert got(both.alloc(8)).numel() == 8
+    assert (both.full.band.moves, both.swa.moves, both.swa.hole_count) == (0, 1, 7 - 4 - 2)
+    assert verify(both) == []
+
+
+def test_a_gate_blocks_relief() -> None:
+    both = composite()
+    rows = [got(both.alloc(4)) for _ in range(10)]
+    for row in rows[1:8]:
+        both.free_swa_segment(row, start_pos=0)
+    both.swa.gates["transfer"] = lambda: False
+    assert both.schedulable_size() == both.available_size() == 0
+    assert both.alloc(4) is None
+    both.swa.gates.clear()
+    assert both.alloc(4) is not None
+
+
+def test_deferred_frees_are_applied_before_a_shortage() -> None:
+    both = composite()
+    row = got(both.alloc(40))
+    both.free_group_begin()
+    both.free_segment(row[:20], start_pos=0)
+    assert got(both.alloc(20)).numel() == 20
+    assert both.group_is_open
+    assert verify(both) == []
+
+
+def test_restore_takes_both_sides_back() -> None:
+    both = composite()
+    row = got(both.alloc(12))
+    both.free_swa_segment(row[:4], start_pos=0)
+    before = lists(both)
+    state = both.backup()
+    assert both.alloc(16) is not None
+    both.restore(state)
+    assert [side[:5] for side in lists(both)[:2]] == [side[:5] for side in before[:2]]  # type: ignore[index]
+    assert verify(both) == []
+    both.free_swa_segment(row[4:8], start_pos=4)
+    with pytest.raises(StateError, match="frees=1"):
+        both.restore(state)
+    both.free_group_begin()
+    with pytest.raises(GroupError):
+        both.backup()
+    with pytest.raises(StateError, match="group"):
+        both.restore(state)
+
+
+def test_resize_needs_empty_pools_and_keeps_the_tables() -> None:
+    specs = [kv("full", "full", "up", 4, 2), kv("swa", "swa", "down", 4, 1)]
+    both = SWAComposite(BytePool(65536, specs, floor=Floor(context=16, window=8)))
+    addresses = [band.v2p.data_ptr() for band in both.bands]
+    row = got(both.alloc(8))
+    with pytest.raises(StateError, match="full=2, swa=2"):
+        both.resize(32768)
+    both.free_segment(row, start_pos=0)
+    both.free_group_begin()
+    with pytest.raises(StateError, match="group=True"):
+        both.resize(32768)
+    both.free_group_end()
+    both.resize(32768)
+    assert [band.v2p.data_ptr() for band in both.bands] == addresses
+    assert both.available_size() == (32768 - 4096) // 6144 * 4
+    assert got(both.alloc(16)).numel() == 16
+    assert verify(both) == []
+    both.clear()
+    with pytest.raises(BudgetError, match="one request cannot run alone"):
+        both.resize(8192)
+    assert both.pool.total_bytes == 32768
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_eager_frees_leave_no_holes(page_size: int) -> None:
+    both = composite(page_size, eager=True)
+    rows = [got(both.alloc(2 * page_size)) for _ in range(4)]
+    both.free_swa_segment(rows[0], start_pos=0)
+    both.free_segment(rows[2], start_pos=0)
+    assert [band.hole_count for band in both.bands] == [0, 0]
+    assert verify(both) == []
+
+
+def test_one_call_sets_the_forward_event_of_every_pool() -> None:
+    both = composite()
+    event = object()
+    both.set_forward_event(event)  # type: ignore[arg-type]
+    assert all(band.fwd_event is event for band in both.bands)
