@@ -270,7 +270,7 @@ class EndBand:
             expect_unbound(self.name, operation, self.v2p, pages, self.ids.first, freed)
 
     def report_bound(self, pages: Tensor) -> None:
-        """Tells the error word if any of `pages` (int64 `[k]`) is bound. 3 launches if checked, else 0; never blocks."""
+        """Tells the error word if one of `pages` (int64 `[k]`) is bound. 3 launches if checked or 0; never blocks."""
         if self.checked:
             self.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages])
 
@@ -278,7 +278,7 @@ class EndBand:
         """Gives the physical pages of `incoming` to `kept` (both int64 `[k]`), lane by lane, and unbinds `incoming`.
 
         In a checked pool lanes whose `incoming` is not bound, or whose `kept` is, report to the error word and change
-        nothing. Queues 4 launches (16 checked) on the current stream; never blocks the host.
+        nothing. Queues 4 launches (21 checked) on the current stream; never blocks the host.
         """
         self.await_moves()
         held = self.v2p[incoming]

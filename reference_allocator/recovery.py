@@ -18,7 +18,7 @@ def transfer_swa_pages(composite: SWAComposite, kept: Tensor, incoming: Tensor, 
 
     Raises `ArgumentError` for unequal lengths, dtypes and devices, `AlignmentError` for a start inside a page; on a
     checked CPU pool `BindingError` where `incoming` is not bound on the window pool, `kept` is, or one page is in both.
-    On a device the error word takes those. Queues 6 launches (18 checked) on the current stream; never blocks the host.
+    On a device the error word takes those. Queues 6 launches (23 checked) on the current stream; never blocks the host.
     """
     composite.expect_clean("transfer_swa_pages")
     if kept.numel() != incoming.numel():

@@ -7,8 +7,10 @@ wait can be told by its name and its arguments.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -36,17 +38,22 @@ READS = {
 }
 """Read a value or a size from the device, or, `lift_fresh`, bring data from Python to it."""
 
-NO_LAUNCH = {aten.detach, aten.alias, aten.empty, aten.new_empty, aten.empty_strided, aten.lift_fresh}
-"""Neither a kernel nor a copy: views and bare memory, and the wrapping of Python data."""
+NO_LAUNCH = {aten.detach, aten.alias, aten.empty, aten.new_empty, aten.empty_strided}
+"""Neither a kernel nor a copy: views and bare memory. Data from Python, `lift_fresh`, is a copy to the device."""
 
 WRITES = {aten.index_put, aten.index_put_, aten._index_put_impl_, aten.copy_}
 
 
 class Dispatches(TorchDispatchMode):
-    """What happened under `with Dispatches() as seen`: `seen.count` operations that launch, `seen.syncs` that stop."""
+    """What happened under `with Dispatches() as seen`: `seen.count` operations that launch, `seen.syncs` that stop.
 
-    def __init__(self) -> None:
+    `host` are tensors that lie in CPU memory on a device too, such as the lengths that a scheduler keeps.
+    """
+
+    def __init__(self, *host: Tensor) -> None:
         super().__init__()
+        self._host = host
+        self._patched = pytest.MonkeyPatch()
         self.names: Counter[str] = Counter()
         self.syncs: list[str] = []
         self._from_python: list[Tensor] = []
@@ -55,6 +62,25 @@ class Dispatches(TorchDispatchMode):
     def count(self) -> int:
         """Operations that are neither views nor bare memory."""
         return sum(self.names.values())
+
+    def __enter__(self) -> Dispatches:
+        # These reach no dispatcher on a CPU.
+        for name in ("tolist", "__repr__", "numpy"):
+            self._patched.setattr(Tensor, name, self._reading(name, getattr(Tensor, name)))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._patched.undo()
+        super().__exit__(*raised)
+
+    def _reading(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if not any(tensor is known for known in self._host):
+                self.syncs.append(name)
+            return original(tensor, *args, **kwargs)
+
+        return read
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -65,7 +91,7 @@ class Dispatches(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if packet is aten.lift_fresh and isinstance(result, Tensor):
             self._from_python.append(result)
-        if packet not in NO_LAUNCH and not func.is_view:
+        if packet is aten.lift_fresh or (packet not in NO_LAUNCH and not func.is_view):
             self.names[packet.__name__] += 1
         return result
 

@@ -15,6 +15,9 @@ STOPS: dict[str, Callable[[Tensor, Tensor], object]] = {
     "scalar through an index": lambda table, index: table.__setitem__(index, -1),
     "scalar to one row": lambda table, index: table.__setitem__(0, 0),
     "tensor scalar through an index": lambda table, index: table.__setitem__(index, torch.tensor(-1)),
+    "tolist": lambda table, index: table.tolist(),
+    "printed": lambda table, index: f"{table!r}",
+    "logged": lambda table, index: str(table),
     "item": lambda table, index: table[0].item(),
     "int": lambda table, index: int(table.sum()),
     "truth": lambda table, index: bool((table > 0).all()),
@@ -57,6 +60,16 @@ def test_the_guard_lets_pass_what_does_not(name: str) -> None:
     with Dispatches() as seen:
         PASSES[name](table, index)
     assert seen.syncs == []
+
+
+def test_lengths_of_the_scheduler_may_be_read() -> None:
+    lens, other = ids(3), ids(4)
+    with Dispatches(lens) as seen:
+        lens.tolist()
+    assert seen.syncs == []
+    with Dispatches(lens) as seen:
+        other.tolist()
+    assert seen.syncs == ["tolist"]
 
 
 def test_views_are_not_counted() -> None:

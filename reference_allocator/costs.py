@@ -1,0 +1,94 @@
+"""What each operation costs: the table of the README, and the budget that the tests hold it to.
+
+Run as a program, it writes the table into the README.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+README = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- costs: written by reference_allocator/costs.py -->", "<!-- end of costs -->"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One row. Counts are dispatched operations that launch or copy, with a page of several tokens.
+
+    syncs: how often the host waits for the device. launches, checked: operations without and with checks on a device.
+    waits_in: the functions that hold the suppressions of such waits, as `module.Class.function`.
+    """
+
+    call: str
+    heat: Literal["hot", "warm", "cold", "idle"]
+    syncs: int
+    launches: int
+    checked: int
+    note: str = ""
+    waits_in: tuple[str, ...] = ()
+
+
+DISTINCT = "allocator.PageAllocator.distinct_pages"
+ALIVE = "composites.SWAComposite._release_alive"
+READ = "verify.read"
+
+COSTS = (
+    Cost("PageAllocator.alloc", "hot", 0, 4, 5, "full attention: one of them zeroes the pages"),
+    Cost("PageAllocator.alloc, no zeroing", "hot", 0, 3, 4),
+    Cost("PageAllocator.alloc, from holes", "hot", 0, 4, 5, "and a sort where part of a changed list is taken"),
+    Cost("PageAllocator.alloc_extend", "hot", 0, 34, 35, "any number of requests"),
+    Cost("PageAllocator.alloc_decode", "hot", 0, 13, 14, "some request starts a page"),
+    Cost("PageAllocator.alloc_decode, inside pages", "hot", 0, 1, 1, "writes no table"),
+    Cost("PageAllocator.free_segment", "hot", 0, 6, 10),
+    Cost("PageAllocator.free_segments", "hot", 0, 8, 12, "two segments"),
+    Cost("PageAllocator group", "hot", 0, 8, 12, "two segments"),
+    Cost("PageAllocator.translate", "hot", 0, 6, 6),
+    Cost("PageAllocator.available_size", "hot", 0, 0, 0),
+    Cost("SWAComposite.alloc", "hot", 0, 6, 8),
+    Cost("SWAComposite.alloc_extend", "hot", 0, 36, 38),
+    Cost("SWAComposite.alloc_decode", "hot", 0, 15, 17),
+    Cost("SWAComposite.free_segment", "hot", 0, 10, 18, "two pools"),
+    Cost("SWAComposite.free_full_segment", "hot", 0, 6, 13),
+    Cost("SWAComposite.free_swa_segment", "hot", 0, 5, 9),
+    Cost("SWAComposite.free_row", "hot", 0, 16, 31, "split at one cursor"),
+    Cost("SWAComposite.advance_window", "hot", 0, 5, 9),
+    Cost("SWAComposite.translate_loc_from_full_to_swa", "hot", 0, 6, 6),
+    Cost("SWAComposite.available_size", "hot", 0, 0, 0, "memoised"),
+    Cost("SWAComposite.schedulable_size", "hot", 0, 0, 0),
+    Cost("EndBand.pack", "warm", 0, 30, 34, "two per megabyte moved more"),
+    Cost("transfer_swa_pages", "warm", 0, 6, 23),
+    Cost("recover_locked_full", "warm", 0, 18, 42),
+    Cost("SWAComposite.backup", "warm", 0, 0, 0),
+    Cost("SWAComposite.restore", "warm", 0, 6, 6),
+    Cost("SWAComposite.clear", "cold", 0, 10, 10),
+    Cost("SWAComposite.resize", "cold", 0, 10, 10),
+    Cost("PageAllocator.free", "cold", 1, 7, 11, "no position: the device counts the pages", (DISTINCT,)),
+    Cost("SWAComposite.free", "cold", 2, 14, 22, "and which are in the window", (DISTINCT, ALIVE)),
+    Cost("SWAComposite.free_swa", "cold", 2, 9, 13, "", (DISTINCT, ALIVE)),
+    Cost("check", "idle", 2, 0, 0, "one per pool", (READ,)),
+    Cost("verify", "idle", 14, 0, 0, "", (READ,)),
+)
+
+
+def table() -> str:
+    """The rows as Markdown."""
+    head = "| call | heat | syncs | dispatches | checked | |\n|---|---|---|---|---|---|\n"
+    rows = (
+        f"| `{row.call.partition(',')[0]}`{''.join(row.call.partition(',')[1:])} | {row.heat} | {row.syncs} "
+        f"| {row.launches} | {row.checked} | {row.note} |\n"
+        for row in COSTS
+    )
+    return head + "".join(rows)
+
+
+def with_table(readme: str) -> str:
+    """The README with its table as it should be."""
+    before, _, rest = readme.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}{END}{after}"
+
+
+if __name__ == "__main__":
+    README.write_text(with_table(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,270 @@
+"""Every row of the table of costs is measured: what is dispatched, and what of it would stop the host on a device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import reference_allocator
+from reference_allocator.allocator import PageAllocator
+from reference_allocator.composites import SWAComposite
+from reference_allocator.costs import COSTS, README, with_table
+from reference_allocator.naive import NaiveAllocator
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+from reference_allocator.verify import check, verify
+from tests.reference_allocator.dispatches import Dispatches
+from tests.reference_allocator.pools import byte_pool, ids, two_owners
+from tests.reference_allocator.test_allocator import got
+from tests.reference_allocator.test_allocator import on_a_device as owner_on_a_device
+from tests.reference_allocator.test_composites import on_a_device
+from tests.reference_allocator.test_recovery import evicted
+
+PACKAGE = Path(reference_allocator.__file__).parent
+
+
+def one(checked: bool, name: str = "full") -> PageAllocator:
+    allocators = {allocator.name: allocator for allocator in two_owners(checked=checked)}
+    return owner_on_a_device(allocators[name])
+
+
+def both(checked: bool) -> SWAComposite:
+    return on_a_device(SWAComposite(byte_pool(), checked=checked))
+
+
+def alloc(checked: bool) -> Dispatches:
+    allocator = one(checked)
+    with Dispatches() as seen:
+        allocator.alloc(12)
+    return seen
+
+
+def alloc_no_zeroing(checked: bool) -> Dispatches:
+    allocator = one(checked, "swa")
+    with Dispatches() as seen:
+        allocator.alloc(12)
+    return seen
+
+
+def alloc_holes(checked: bool) -> Dispatches:
+    allocator = one(checked, "swa")
+    allocator.free_segment(got(allocator.alloc(12)), start_pos=0)
+    with Dispatches() as seen:
+        allocator.alloc(16)
+    return seen
+
+
+def alloc_extend(allocator: PageAllocator | SWAComposite) -> Dispatches:
+    row = got(allocator.alloc_extend(ids(0), ids(0), ids(5), ids(5), ids(-1), 5))
+    before, after = ids(5, 0, 0), ids(12, 3, 9)
+    before_cpu, after_cpu, last = before.clone(), after.clone(), torch.stack((row[4], *ids(-1, -1)))
+    with Dispatches(before_cpu, after_cpu) as seen:
+        allocator.alloc_extend(before, before_cpu, after, after_cpu, last, 19)
+    return seen
+
+
+def alloc_decode(allocator: PageAllocator | SWAComposite, first: int = 4) -> Dispatches:
+    row = got(allocator.alloc_extend(ids(0), ids(0), ids(first), ids(first), ids(-1), first))
+    seq, last = ids(first + 1), row[-1:]
+    seq_cpu = seq.clone()
+    with Dispatches(seq_cpu) as seen:
+        allocator.alloc_decode(seq, seq_cpu, last)
+    return seen
+
+
+def free_segment(allocator: PageAllocator | SWAComposite) -> Dispatches:
+    row = got(allocator.alloc(16))
+    with Dispatches() as seen:
+        allocator.free_segment(row[4:12], start_pos=4)
+    return seen
+
+
+def free_segments(checked: bool) -> Dispatches:
+    allocator = one(checked)
+    row = got(allocator.alloc(16))
+    with Dispatches() as seen:
+        allocator.free_segments([(row[:4], 0), (row[8:16], 8)])
+    return seen
+
+
+def group(checked: bool) -> Dispatches:
+    allocator = one(checked)
+    row = got(allocator.alloc(16))
+    with Dispatches() as seen:
+        allocator.free_group_begin()
+        allocator.free_segment(row[:4], start_pos=0)
+        allocator.free_segment(row[8:16], start_pos=8)
+        allocator.free_group_end()
+    return seen
+
+
+def one_side(name: str, checked: bool) -> Dispatches:
+    composite = both(checked)
+    row = got(composite.alloc(16))
+    if name == "free_full_segment":
+        composite.free_swa_segment(row, start_pos=0)
+    with Dispatches() as seen:
+        getattr(composite, name)(row[:8], start_pos=0)
+    return seen
+
+
+def free_row(checked: bool) -> Dispatches:
+    composite = both(checked)
+    row = got(composite.alloc(16))
+    composite.free_swa_segment(row[:8], start_pos=0)
+    with Dispatches() as seen:
+        composite.free_row([(row, 0)], swa_frontier=8)
+    return seen
+
+
+def advance_window(checked: bool) -> Dispatches:
+    composite = both(checked)
+    row = got(composite.alloc(16))
+    with Dispatches() as seen:
+        assert composite.advance_window(row, 0, 16, window=6) == 8
+    return seen
+
+
+def read(use: Callable[[PageAllocator | SWAComposite], object], allocator: PageAllocator | SWAComposite) -> Dispatches:
+    """Of an allocator with live pages and holes."""
+    row = got(allocator.alloc(16))
+    allocator.free_segment(row[:8], start_pos=0)
+    with Dispatches() as seen:
+        use(allocator)
+    return seen
+
+
+def translate(use: Callable[[torch.Tensor], object]) -> Dispatches:
+    tokens = ids(4, 5, 6, 99)
+    with Dispatches() as seen:
+        use(tokens)
+    return seen
+
+
+def recovery(use: Callable[..., object], checked: bool) -> Dispatches:
+    composite = both(checked)
+    kept, incoming = evicted(composite, 3)
+    with Dispatches() as seen:
+        use(composite, kept, incoming, start_pos=0)
+    return seen
+
+
+def restore(checked: bool) -> Dispatches:
+    composite = both(checked)
+    state = composite.backup()
+    composite.alloc(8)
+    with Dispatches() as seen:
+        composite.restore(state)
+    return seen
+
+
+def resize(checked: bool) -> Dispatches:
+    composite = both(checked)
+    with Dispatches() as seen:
+        composite.resize(32768)
+    return seen
+
+
+def by_value(use: str, allocator: PageAllocator | SWAComposite) -> Dispatches:
+    tokens = got(allocator.alloc(16))[:8].flip(0)
+    with Dispatches() as seen:
+        getattr(allocator, use)(tokens)
+    return seen
+
+
+MEASURED: dict[str, Callable[[bool], Dispatches]] = {
+    "PageAllocator.alloc": alloc,
+    "PageAllocator.alloc, no zeroing": alloc_no_zeroing,
+    "PageAllocator.alloc, from holes": alloc_holes,
+    "PageAllocator.alloc_extend": lambda checked: alloc_extend(one(checked)),
+    "PageAllocator.alloc_decode": lambda checked: alloc_decode(one(checked)),
+    "PageAllocator.alloc_decode, inside pages": lambda checked: alloc_decode(one(checked), first=5),
+    "PageAllocator.free_segment": lambda checked: free_segment(one(checked)),
+    "PageAllocator.free_segments": free_segments,
+    "PageAllocator group": group,
+    "PageAllocator.translate": lambda checked: translate(one(checked).translate),
+    "PageAllocator.available_size": lambda checked: read(lambda allocator: allocator.available_size(), one(checked)),
+    "SWAComposite.alloc": lambda checked: alloc_of(both(checked)),
+    "SWAComposite.alloc_extend": lambda checked: alloc_extend(both(checked)),
+    "SWAComposite.alloc_decode": lambda checked: alloc_decode(both(checked)),
+    "SWAComposite.free_segment": lambda checked: free_segment(both(checked)),
+    "SWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", checked),
+    "SWAComposite.free_swa_segment": lambda checked: one_side("free_swa_segment", checked),
+    "SWAComposite.free_row": free_row,
+    "SWAComposite.advance_window": advance_window,
+    "SWAComposite.translate_loc_from_full_to_swa": lambda checked: translate(
+        both(checked).translate_loc_from_full_to_swa
+    ),
+    "SWAComposite.available_size": lambda checked: read(lambda composite: composite.available_size(), both(checked)),
+    "SWAComposite.schedulable_size": lambda checked: read(
+        lambda composite: composite.schedulable_size(), both(checked)
+    ),
+    "EndBand.pack": lambda checked: read(lambda allocator: allocator.band.pack(2), one(checked)),  # type: ignore[union-attr]
+    "transfer_swa_pages": lambda checked: recovery(transfer_swa_pages, checked),
+    "recover_locked_full": lambda checked: recovery(recover_locked_full, checked),
+    "SWAComposite.backup": lambda checked: read(lambda composite: composite.backup(), both(checked)),
+    "SWAComposite.restore": restore,
+    "SWAComposite.clear": lambda checked: read(lambda composite: composite.clear(), both(checked)),
+    "SWAComposite.resize": resize,
+    "PageAllocator.free": lambda checked: by_value("free", one(checked)),
+    "SWAComposite.free": lambda checked: by_value("free", both(checked)),
+    "SWAComposite.free_swa": lambda checked: by_value("free_swa", both(checked)),
+    "check": lambda checked: read(check, both(checked)),
+    "verify": lambda checked: read(verify, both(checked)),
+}
+
+
+def alloc_of(composite: SWAComposite) -> Dispatches:
+    with Dispatches() as seen:
+        composite.alloc(12)
+    return seen
+
+
+def test_every_row_is_measured() -> None:
+    assert [row.call for row in COSTS] == list(MEASURED)
+
+
+@pytest.mark.parametrize("row", COSTS, ids=lambda row: row.call)
+def test_a_call_costs_what_its_row_says(row) -> None:  # type: ignore[no-untyped-def]
+    plain, checked = MEASURED[row.call](False), MEASURED[row.call](True)
+    assert (plain.count, checked.count) == (row.launches, row.checked), (plain.names, checked.names)
+    assert (len(plain.syncs), len(checked.syncs)) == (row.syncs, row.syncs), (plain.syncs, checked.syncs)
+
+
+def test_nothing_hot_or_warm_stops_the_host() -> None:
+    assert [row.call for row in COSTS if row.syncs and row.heat in ("hot", "warm")] == []
+
+
+def test_a_free_is_within_its_budget_and_the_naive_one_is_not() -> None:
+    frees = [row.launches for row in COSTS if row.call == "PageAllocator.free_segment"]
+    assert frees <= [6]
+    naive = NaiveAllocator(byte_pool(), "full", checked=False)
+    row = got(naive.alloc(16))
+    with Dispatches() as seen:
+        naive.free_segment(row[4:12], start_pos=4)
+    assert (seen.count, len(seen.syncs)) == (9, 3)
+    assert verify(naive) == []
+
+
+def test_waits_are_suppressed_where_a_row_says_so_and_nowhere_else() -> None:
+    suppressed = set()
+    for path in PACKAGE.glob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        marked = [number for number, line in enumerate(lines, 1) if "# nosync-lint: ignore[" in line]
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            for inner in node.body if isinstance(node, ast.ClassDef | ast.Module) else ():
+                if isinstance(inner, ast.FunctionDef) and any(
+                    inner.lineno <= number <= (inner.end_lineno or 0) for number in marked
+                ):
+                    owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+                    suppressed.add(f"{path.stem}.{owner}{inner.name}")
+    assert suppressed == {place for row in COSTS for place in row.waits_in}
+    assert [row.call for row in COSTS if bool(row.waits_in) != bool(row.syncs)] == []
+
+
+def test_the_readme_has_the_table() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert text == with_table(text)
