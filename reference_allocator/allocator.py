@@ -247,5 +247,5 @@ class PageAllocator(TokenAllocator):
         self.band.expect_restorable(state.band)
 
     def minted_since(self, state: AllocatorState) -> Tensor:
-        """Virtual pages minted since a backup: int64 `[k]`, a view. Without a free they are the head of its list."""
+        """Virtual pages minted since a backup: int64 `[k]`, a view; never blocks. They are the head of its list."""
         return state.free_vids[: state.free_vids.numel() - self.free_vids.numel()]

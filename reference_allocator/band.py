@@ -133,34 +133,34 @@ class EndBand:
 
     @property
     def span(self) -> int:
-        """Pages between the pool's end and its frontier: live, holes and pending."""
+        """Pages between the pool's end and its frontier: live, holes and pending. Host only."""
         return self.wm - self.min_page if self.up else self.pages - 1 - self.wm
 
     @property
     def frontier(self) -> int:
-        """Byte at which the pool's region ends."""
+        """Byte at which the pool's region ends. Host only."""
         return (self.wm if self.up else self.wm + 1) * self.page_bytes
 
     @property
     def gap_bytes(self) -> int:
-        """Bytes between this frontier and the neighbour's."""
+        """Bytes between this frontier and the neighbour's. Host only."""
         if self.neighbour is None:
             return self.pool.total_bytes - self.frontier if self.up else self.frontier - self.pool.sink_bytes
         return self.neighbour.frontier - self.frontier if self.up else self.frontier - self.neighbour.frontier
 
     @property
     def hole_count(self) -> int:
-        """Pages that can be handed out without new bytes."""
+        """Pages that can be handed out without new bytes. Host only."""
         return self.holes.numel()
 
     @property
     def pending_count(self) -> int:
-        """Pages that are neither live nor reusable yet."""
+        """Pages that are neither live nor reusable yet. Host only."""
         return sum(batch.pages for batch in self.pending)
 
     @property
     def index_room(self) -> int:
-        """Pages by which the frontier could move if the gap had no end."""
+        """Pages by which the frontier could move if the gap had no end. Host only."""
         return self.pages - self.min_page - self.span
 
     def room(self, gap_bytes: int | None = None) -> int:
@@ -259,13 +259,16 @@ class EndBand:
     def expect_bound(self, pages: Tensor, operation: str) -> None:
         """Raises `BindingError` on a checked CPU pool unless each of `pages` (int64 `[k]`) is bound once.
 
-        Nothing at all elsewhere: there the free itself reports to the error word.
+        Nothing at all elsewhere: there the free itself reports to the error word. Never blocks on a device.
         """
         if self.raises:
             expect_bound(self.name, operation, self.v2p, pages, self.ids.first)
 
     def expect_unbound(self, pages: Tensor, operation: str, *, freed: set[int]) -> None:
-        """Raises `BindingError` on a checked CPU pool if one of `pages` (int64 `[k]`) is bound and not in `freed`."""
+        """Raises `BindingError` on a checked CPU pool if one of `pages` (int64 `[k]`) is bound and not in `freed`.
+
+        Nothing at all elsewhere. Never blocks on a device.
+        """
         if self.raises:
             expect_unbound(self.name, operation, self.v2p, pages, self.ids.first, freed)
 

@@ -23,7 +23,9 @@ RELEASES: tuple[Release, ...] = ("swa", "both", "full")
 
 
 def window_frontier(length: int, window: int, page_size: int) -> int:
-    """Position below which a row of `length` tokens needs no window pages: page aligned, 0 while all are needed."""
+    """Position below which a row of `length` tokens needs no window pages: page aligned, 0 while all are needed.
+
+    Host only."""
     kept = -(-max(window, page_size) // page_size) * page_size
     return max(0, length - kept) // page_size * page_size
 

@@ -38,7 +38,7 @@ class TokenAllocator(ABC):
 
     @abstractmethod
     def upcoming(self, pages: int) -> Tensor:
-        """The next virtual pages to be minted: int64 `[pages]`, a view that the allocator will not write. No launch."""
+        """The next virtual pages to be minted: int64 `[pages]`, a view that stays as it is. No launch, no blocking."""
 
     @abstractmethod
     def mint(self, pages: int) -> None:
