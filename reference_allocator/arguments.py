@@ -74,6 +74,20 @@ def new_pages(pool: str, operation: str, prefix_cpu: list[int], seq_cpu: list[in
     return pages
 
 
+def tail_runs(prefix_cpu: list[int], seq_cpu: list[int], page_size: int, tail: int) -> list[tuple[int, int]]:
+    """Which of the new pages of `new_pages`, numbered in request order, hold some of the last `tail` tokens of a row.
+
+    One run per request, from its first such page up to its last.
+    """
+    runs, minted = [], 0
+    for before, after in zip(prefix_cpu, seq_cpu, strict=True):
+        had, last = pages_for(before, page_size), pages_for(after, page_size)
+        first = min(max(had, max(0, after - tail) // page_size), last)
+        runs.append((minted + first - had, minted + last - had))
+        minted += last - had
+    return [(first, last) for first, last in runs if first < last]
+
+
 def lengths(pool: str, operation: str, lens_cpu: Tensor) -> list[int]:
     """Lengths from the scheduler's copy in CPU memory. Raises `ArgumentError` for a tensor of a device or of rank 2."""
     if lens_cpu.device.type != "cpu" or lens_cpu.dim() != 1 or lens_cpu.dtype != torch.int64:

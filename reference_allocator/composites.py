@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from reference_allocator import tables
 from reference_allocator.allocator import AllocatorState, PageAllocator
-from reference_allocator.arguments import Segment, expect_aligned, expect_ids
+from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
 from reference_allocator.band import BandState, EndBand, Ids, join_ends
-from reference_allocator.errors import GroupError, SpecError, StateError
+from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue, StreamEvent
 from reference_allocator.token_allocator import TokenAllocator
@@ -165,6 +166,37 @@ class SWAComposite(TokenAllocator):
         self.full.mint(pages)
         self.swa.alloc_with_virtual(minted)
 
+    def alloc_extend_swa_tail(
+        self,
+        prefix_lens: Tensor,
+        prefix_lens_cpu: Tensor,
+        seq_lens: Tensor,
+        seq_lens_cpu: Tensor,
+        last_loc: Tensor,
+        total: int,
+        *,
+        tail_len: int,
+    ) -> Tensor | None:
+        """`alloc_extend` that binds on the window pool only the new pages with some of a row's last `tail_len` tokens.
+
+        The others are out of the window from the start: `free_row` with `dead_lo` at the first new page and
+        `swa_frontier` at the first page of the tail. Arguments, errors, launches and blocking as `alloc_extend`, and
+        `ArgumentError` for a tail below 1.
+        """
+        if tail_len < 1:
+            raise ArgumentError(self.name, "alloc_extend_swa_tail", "no tail", tail_len=tail_len)
+        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        host = self._extension("alloc_extend_swa_tail", lens, prefix_lens_cpu, seq_lens_cpu, total)
+        runs = tail_runs(host.before, host.after, self.page_size, tail_len)
+        if not self.admit_each(host.pages, sum(last - first for first, last in runs)):
+            return None
+        tokens = self._extended(lens, host.pages, total)
+        if host.pages:
+            minted = self.full.upcoming(host.pages)
+            self.full.mint(host.pages)
+            self.swa.alloc_with_virtual(torch.cat([minted[first:last] for first, last in runs]))
+        return tokens
+
     # Freeing by position.
 
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
@@ -231,10 +263,13 @@ class SWAComposite(TokenAllocator):
         if release != "swa":
             self.full.band.expect_bound(pages, operation)
         if release == "full":
-            self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
+            self._expect_out_of_window(pages, operation)
         if self.raises and self._group is not None:
             sides = ("full", "swa") if release == "both" else (release,)
             self._group.expect_new(self.name, operation, sides, pages)
+
+    def _expect_out_of_window(self, pages: Tensor, operation: str) -> None:
+        self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
 
     def _release(self, release: Release, pages: Tensor) -> None:
         if release != "full":
@@ -258,6 +293,10 @@ class SWAComposite(TokenAllocator):
         """Frees on the window pool what of these tokens (int64 `[n]`) is still bound there. Otherwise as `free`."""
         self._free_by_value("swa", "free_swa", tokens)
 
+    def free_full(self, tokens: Tensor | None) -> None:
+        """Frees tokens (int64 `[n]`) whose pages have left the window: on full alone. Otherwise as `free`."""
+        self._free_by_value("full", "free_full", tokens)
+
     def _free_by_value(self, release: Release, operation: str, tokens: Tensor | None) -> None:
         self.expect_clean(operation)
         if tokens is None or tokens.numel() == 0:
@@ -266,14 +305,19 @@ class SWAComposite(TokenAllocator):
         if self._group is None or self.raises:
             pages = self.full.distinct_pages(tokens)
             self.full.band.expect_bound(pages, operation)
+            if release == "full":
+                self._expect_out_of_window(pages, operation)
         if self._group is None:
             self._release_alive(release, pages)
             return
-        if self.raises and release == "both":
+        if self.raises and release != "swa":
             self._group.expect_new(self.name, operation, ("full",), pages)
         self._group.hold_tokens(release, tokens)
 
     def _release_alive(self, release: Release, pages: Tensor) -> None:
+        if release == "full":
+            self._release("full", pages)
+            return
         # Strictly above 0: -1 is a tombstone, and 0 would be the sink.
         # nosync-lint: ignore[NSL303] without a cursor only the device knows which pages are in the window
         alive = pages[self.swa.v2p[pages] > 0]
@@ -303,6 +347,34 @@ class SWAComposite(TokenAllocator):
     def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids on the window pool, 0 for those out of it: see `EndBand.translate`. Never blocks."""
         return self.swa.translate(tokens, out)
+
+    # The mapping, as a pool with a table from full to window tokens would have it.
+
+    def set_full_to_swa_mapping(self, full: Tensor, swa: Tensor) -> None:
+        """Binds full tokens to physical window tokens (both int64 `[n]`), page by page, at equal places of their pages.
+
+        For ids that `clear_full_to_swa_mapping` has released, so that every page stays accounted for: no hole is made
+        or used. Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        """
+        expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
+        expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
+        if full.numel() != swa.numel():
+            raise ArgumentError(
+                self.name, "set_full_to_swa_mapping", "unequal lengths", full=full.numel(), swa=swa.numel()
+            )
+        # Tokens of one page write the same value, so that it does not matter which is last.
+        self.swa.await_moves()
+        pages, physical = (tables.pages_of(tokens, self.page_size) for tokens in (full, swa))
+        tables.bind_pairs(self.swa.v2p, self.swa.p2v, pages, physical)
+
+    def clear_full_to_swa_mapping(self, full: Tensor) -> None:
+        """Takes the window pages from full tokens (int64 `[n]`) without freeing them. Before `set`, never after it.
+
+        Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        """
+        expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
+        self.swa.await_moves()
+        tables.unbind(self.swa.v2p, self.swa.p2v, tables.pages_of(full, self.page_size))
 
     # Starting over.
 

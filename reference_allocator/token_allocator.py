@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,14 @@ from reference_allocator.arguments import expect_ids, lengths, new_pages
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
 from reference_allocator.free_group import FreeGroup
 from reference_allocator.host_checks import host_values
+
+
+class Extension(NamedTuple):
+    """Lengths of requests before and after, in tokens, and the pages that they begin on the way."""
+
+    before: list[int]
+    after: list[int]
+    pages: int
 
 
 class TokenAllocator(ABC):
@@ -94,26 +103,36 @@ class TokenAllocator(ABC):
         `ArgumentError`, and on a checked CPU pool `BindingError` for a last token at the wrong place of its page.
         Queues about 35 launches on the current stream; never blocks the host.
         """
-        self.expect_clean("alloc_extend")
-        self._expect_batch("alloc_extend", prefix_lens, seq_lens, last_loc)
-        before = lengths(self.name, "alloc_extend", prefix_lens_cpu)
-        after = lengths(self.name, "alloc_extend", seq_lens_cpu)
-        pages = new_pages(self.name, "alloc_extend", before, after, self.page_size)
-        if total != sum(after) - sum(before) or seq_lens.numel() != len(after):
+        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        host = self._extension("alloc_extend", lens, prefix_lens_cpu, seq_lens_cpu, total)
+        if not self.admit(host.pages):
+            return None
+        tokens = self._extended(lens, host.pages, total)
+        if host.pages:
+            self.mint(host.pages)
+        return tokens
+
+    def _extension(
+        self, operation: str, lens: tables.ExtendLens, prefix_lens_cpu: Tensor, seq_lens_cpu: Tensor, total: int
+    ) -> Extension:
+        """What the host knows of an extension, once nothing is wrong with it."""
+        self.expect_clean(operation)
+        self._expect_batch(operation, *lens)
+        before = lengths(self.name, operation, prefix_lens_cpu)
+        after = lengths(self.name, operation, seq_lens_cpu)
+        pages = new_pages(self.name, operation, before, after, self.page_size)
+        if total != sum(after) - sum(before) or lens.seq.numel() != len(after):
             raise ArgumentError(
-                self.name, "alloc_extend", "counts disagree",
-                total=total, lengths=sum(after) - sum(before), requests=seq_lens.numel(), requests_cpu=len(after),
+                self.name, operation, "counts disagree",
+                total=total, lengths=sum(after) - sum(before), requests=lens.seq.numel(), requests_cpu=len(after),
             )  # fmt: skip
+        self._expect_last(operation, lens.last_loc, before)
+        return Extension(before, after, pages)
+
+    def _extended(self, lens: tables.ExtendLens, pages: int, total: int) -> Tensor:
         if total == 0:
             return torch.empty(0, dtype=torch.int64, device=self.device)
-        self._expect_last("alloc_extend", last_loc, before)
-        if not self.admit(pages):
-            return None
-        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
-        tokens = tables.extend(lens, self.upcoming(pages), self.page_size, total)
-        if pages:
-            self.mint(pages)
-        return tokens
+        return tables.extend(lens, self.upcoming(pages), self.page_size, total)
 
     def alloc_decode(self, seq_lens: Tensor, seq_lens_cpu: Tensor, last_loc: Tensor) -> Tensor | None:
         """Id of the `seq`-th token of every request: int64 `[bs]`. Arguments, errors and blocking as `alloc_extend`.

@@ -177,17 +177,19 @@ def test_a_ratchet_keeps_the_window_and_no_more() -> None:
     assert verify(both) == []
 
 
-def test_a_group_keeps_the_kinds_of_release_apart() -> None:
-    both = composite()
-    row, other = got(both.alloc(24)), got(both.alloc(8))
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_a_group_keeps_the_kinds_of_release_apart(page_size: int) -> None:
+    both = composite(page_size)
+    row, other = got(both.alloc(6 * page_size)), got(both.alloc(2 * page_size))
+    third, half = 2 * page_size, page_size
     both.free_group_begin()
     both.free_full_segment(row[:0], start_pos=0)
-    both.free_swa_segment(row[:8], start_pos=0)
-    both.free_full_segment(row[:4], start_pos=0)
-    both.free_segment(row[8:16], start_pos=8)
-    both.free_segment(row[16:24], start_pos=16)
-    both.free_swa(other[:4])
-    both.free(other[4:])
+    both.free_swa_segment(row[:third], start_pos=0)
+    both.free_full_segment(row[:half], start_pos=0)
+    both.free_segment(row[third : 2 * third], start_pos=third)
+    both.free_segment(row[2 * third :], start_pos=2 * third)
+    both.free_swa(other[:half])
+    both.free(other[half:])
     row.fill_(0)
     other.fill_(0)
     assert live(both) == (8, 8)
@@ -397,3 +399,79 @@ def test_one_call_sets_the_forward_event_of_every_pool() -> None:
     event = object()
     both.set_forward_event(event)  # type: ignore[arg-type]
     assert all(band.fwd_event is event for band in both.bands)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_only_the_tail_of_an_extension_gets_window_pages(page_size: int) -> None:
+    both = composite(page_size)
+    old = got(both.alloc_extend(ids(0), ids(0), ids(5), ids(5), ids(-1), 5))
+    before, after = ids(5, 0, 0), ids(18, 3, 8)
+    last = torch.stack((old[-1], *ids(-1, -1)))
+    new = got(both.alloc_extend_swa_tail(before, before, after, after, last, 24, tail_len=6))
+    rows = [torch.cat((old, new[:13])), new[13:16], new[16:]]
+    for row, length, had in zip(rows, (18, 3, 8), (5, 0, 0), strict=True):
+        first = -(-had // page_size) * page_size
+        tail = max(first, (length - min(6, length)) // page_size * page_size)
+        bound = both.translate_loc_from_full_to_swa(row).gt(0).tolist()
+        assert bound == [not first <= position < tail for position in range(length)]
+        assert both.translate(row).gt(0).all()
+        assert verify(both) == []
+        both.free_row([(row, 0)], dead_lo=first, swa_frontier=tail)
+    assert live(both) == (0, 0)
+    assert verify(both) == []
+
+
+def test_a_tail_asks_less_of_the_window_pool() -> None:
+    both = composite()
+    assert both.alloc_extend(ids(0), ids(0), ids(52), ids(52), ids(-1), 52) is None
+    assert got(both.alloc_extend_swa_tail(ids(0), ids(0), ids(52), ids(52), ids(-1), 52, tail_len=4)).numel() == 52
+    assert live(both) == (13, 1)
+    assert verify(both) == []
+    assert both.alloc_extend_swa_tail(ids(0), ids(0), ids(52), ids(52), ids(-1), 52, tail_len=4) is None
+    assert got(both.alloc_extend_swa_tail(ids(), ids(), ids(), ids(), ids(), 0, tail_len=4)).numel() == 0
+    with pytest.raises(ArgumentError, match="tail_len=0"):
+        both.alloc_extend_swa_tail(ids(0), ids(0), ids(52), ids(52), ids(-1), 52, tail_len=0)
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_free_full_is_for_what_has_left_the_window(group: bool) -> None:
+    both = composite()
+    row = got(both.alloc(16))
+    both.free_swa_segment(row[:8], start_pos=0)
+    if group:
+        both.free_group_begin()
+    with pytest.raises(BindingError, match="still bound"):
+        both.free_full(row)
+    both.free_full(row[:8].flip(0))
+    if group:
+        both.free_group_end()
+    assert live(both) == (2, 2)
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_the_mapping_moves_by_clear_and_set(page_size: int) -> None:
+    """The recipe that a pool with a mapping table uses for recovery: also where the ids overlap."""
+    both = composite(page_size)
+    row = got(both.alloc(6 * page_size))
+    kept, incoming = row[: 3 * page_size], row[3 * page_size :]
+    both.free_swa_segment(kept, start_pos=0)
+    physical = both.translate_loc_from_full_to_swa(incoming)
+    holes = both.swa.holes.tolist()
+    both.clear_full_to_swa_mapping(incoming)
+    both.set_full_to_swa_mapping(kept, physical)
+    assert both.translate_loc_from_full_to_swa(kept).tolist() == physical.tolist()
+    assert both.translate_loc_from_full_to_swa(incoming).eq(0).all()
+    assert both.swa.holes.tolist() == holes
+    assert verify(both) == []
+    both.clear_full_to_swa_mapping(kept)
+    both.set_full_to_swa_mapping(kept, physical)
+    assert verify(both) == []
+    with pytest.raises(ArgumentError, match="full=1, swa=2"):
+        both.set_full_to_swa_mapping(ids(4), ids(4, 5))
+    for use in (
+        lambda: both.set_full_to_swa_mapping(ids(4).int(), ids(4)),
+        lambda: both.clear_full_to_swa_mapping(ids(4).int()),
+    ):
+        with pytest.raises(ArgumentError, match="int32"):
+            use()

@@ -66,6 +66,28 @@ def alloc_extend(allocator: PageAllocator | SWAComposite) -> Dispatches:
     return seen
 
 
+def alloc_extend_swa_tail(composite: SWAComposite) -> Dispatches:
+    before, after = ids(0, 0), ids(12, 9)
+    before_cpu, after_cpu, last = before.clone(), after.clone(), ids(-1, -1)
+    with Dispatches(before_cpu, after_cpu) as seen:
+        composite.alloc_extend_swa_tail(before, before_cpu, after, after_cpu, last, 21, tail_len=5)
+    return seen
+
+
+def mapping(bound: bool, composite: SWAComposite) -> Dispatches:
+    """Of clearing, or of setting what has been cleared."""
+    row = got(composite.alloc(16))
+    physical = composite.translate_loc_from_full_to_swa(row)
+    if bound:
+        composite.clear_full_to_swa_mapping(row)
+    with Dispatches() as seen:
+        if bound:
+            composite.set_full_to_swa_mapping(row, physical)
+        else:
+            composite.clear_full_to_swa_mapping(row)
+    return seen
+
+
 def alloc_decode(allocator: PageAllocator | SWAComposite, first: int = 4) -> Dispatches:
     row = got(allocator.alloc_extend(ids(0), ids(0), ids(first), ids(first), ids(-1), first))
     seq, last = ids(first + 1), row[-1:]
@@ -170,6 +192,8 @@ def resize(checked: bool) -> Dispatches:
 
 def by_value(use: str, allocator: PageAllocator | SWAComposite) -> Dispatches:
     tokens = got(allocator.alloc(16))[:8].flip(0)
+    if isinstance(allocator, SWAComposite) and use == "free_full":
+        allocator.free_swa(tokens)
     with Dispatches() as seen:
         getattr(allocator, use)(tokens)
     return seen
@@ -189,6 +213,7 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "PageAllocator.available_size": lambda checked: read(lambda allocator: allocator.available_size(), one(checked)),
     "SWAComposite.alloc": lambda checked: alloc_of(both(checked)),
     "SWAComposite.alloc_extend": lambda checked: alloc_extend(both(checked)),
+    "SWAComposite.alloc_extend_swa_tail": lambda checked: alloc_extend_swa_tail(both(checked)),
     "SWAComposite.alloc_decode": lambda checked: alloc_decode(both(checked)),
     "SWAComposite.free_segment": lambda checked: free_segment(both(checked)),
     "SWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", checked),
@@ -198,6 +223,8 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "SWAComposite.translate_loc_from_full_to_swa": lambda checked: translate(
         both(checked).translate_loc_from_full_to_swa
     ),
+    "SWAComposite.set_full_to_swa_mapping": lambda checked: mapping(True, both(checked)),
+    "SWAComposite.clear_full_to_swa_mapping": lambda checked: mapping(False, both(checked)),
     "SWAComposite.available_size": lambda checked: read(lambda composite: composite.available_size(), both(checked)),
     "SWAComposite.schedulable_size": lambda checked: read(
         lambda composite: composite.schedulable_size(), both(checked)
@@ -212,6 +239,7 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "PageAllocator.free": lambda checked: by_value("free", one(checked)),
     "SWAComposite.free": lambda checked: by_value("free", both(checked)),
     "SWAComposite.free_swa": lambda checked: by_value("free_swa", both(checked)),
+    "SWAComposite.free_full": lambda checked: by_value("free_full", both(checked)),
     "check": lambda checked: read(check, both(checked)),
     "verify": lambda checked: read(verify, both(checked)),
 }
