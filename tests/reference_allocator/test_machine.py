@@ -83,11 +83,15 @@ class Machine(RuleBasedStateMachine):
         with self.no_sync(*(arg for arg in args if isinstance(arg, Tensor))):
             return use(*args, **named)
 
-    def write(self, tokens: Tensor, text: Tensor, first_view: int = 0) -> None:
-        translated = [self.both.translate(tokens), self.both.translate_loc_from_full_to_swa(tokens)]
-        for view, physical in list(zip(self.views, translated, strict=True))[first_view:]:
+    def write(self, tokens: Tensor, text: Tensor, *, dead: int = 0) -> None:
+        """Writes what a forward would: on full for all tokens, on the window pool for all but the first `dead`."""
+        for view, first, translate in (
+            (self.views[0], 0, self.both.translate),
+            (self.views[1], dead, self.both.translate_loc_from_full_to_swa),
+        ):
+            physical = translate(tokens[first:])
             assert physical.gt(0).all()
-            view[physical] = text.view(-1, 1, 1)
+            view[physical] = text[first:].view(-1, 1, 1)
 
     def new_text(self, count: int) -> Tensor:
         self.written += count
@@ -114,6 +118,18 @@ class Machine(RuleBasedStateMachine):
         done = self.grow([row], [length])
         assert done or not promised
         self.rows += [row] if done else []
+
+    @rule(length=st.integers(1, 30), tail=st.integers(1, 9))
+    def admit_tail(self, length: int, tail: int) -> None:
+        none, lens, last = ids(0), ids(length), ids(-1)
+        none_cpu, lens_cpu = none.clone(), lens.clone()
+        with self.no_sync(none_cpu, lens_cpu):
+            tokens = self.both.alloc_extend_swa_tail(none, none_cpu, lens, lens_cpu, last, length, tail_len=tail)
+        if tokens is not None:
+            dead = max(0, length - tail) // self.both.page_size * self.both.page_size
+            row = Row(tokens, self.new_text(length), dead)
+            self.write(row.tokens, row.text, dead=dead)
+            self.rows.append(row)
 
     @precondition(lambda self: self.rows)
     @rule(by=st.lists(st.integers(0, 6), min_size=1, max_size=4))
