@@ -40,11 +40,15 @@ class Taken(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """`pages` pages from `low`, vacated by a compaction that may still be reading them."""
+    """`pages` pages from `low`, vacated by a compaction that may still be reading them, and the holes it went by.
+
+    The holes are kept so that their memory is not given to somebody else while the other queue reads them.
+    """
 
     low: int
     pages: int
     done: StreamEvent
+    holes: Tensor
 
 
 class BandState(NamedTuple):
@@ -275,6 +279,7 @@ class EndBand:
     def report_bound(self, pages: Tensor) -> None:
         """Tells the error word if one of `pages` (int64 `[k]`) is bound. 3 launches if checked or 0; never blocks."""
         if self.checked:
+            self.await_moves()
             self.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages])
 
     def rebind(self, kept: Tensor, incoming: Tensor) -> None:
@@ -352,8 +357,9 @@ class EndBand:
             self._move(low, pages)
             self.wm += -pages if self.up else pages
             return pages
+        holes = self.holes
         done = self.side.run(lambda: self._move(low, pages), self.fwd_event)
-        self.pending.append(Pending(low, pages, done))
+        self.pending.append(Pending(low, pages, done, holes))
         return pages
 
     def _move(self, low: int, count: int) -> None:

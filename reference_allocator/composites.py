@@ -318,6 +318,7 @@ class SWAComposite(TokenAllocator):
         if release == "full":
             self._release("full", pages)
             return
+        self.swa.await_moves()
         # Strictly above 0: -1 is a tombstone, and 0 would be the sink.
         # nosync-lint: ignore[NSL303] without a cursor only the device knows which pages are in the window
         alive = pages[self.swa.v2p[pages] > 0]

@@ -9,16 +9,14 @@ from torch import Tensor
 
 
 class Fault(IntFlag):
-    """What a checked pool can find out about its callers."""
+    """What a checked pool can find out about its callers.."""
 
     DOUBLE_FREE = 1
-    STALE_WRITE = 2
     SWA_NOT_BOUND = 4
     SWA_STILL_BOUND = 8
     SINK_HANDED_OUT = 16
     KEPT_STILL_BOUND = 32
     PLAN_OVERFLOW = 64
-    ID_OUT_OF_TABLE = 128
 
 
 CELLS = 8

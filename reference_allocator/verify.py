@@ -74,6 +74,8 @@ def verify_sides(composite: SWAComposite) -> list[str]:
 
 def verify_band(band: EndBand) -> list[str]:
     """I1 to I4, I7 to I11, I15 and the error word for one pool. Blocks the host."""
+    for batch in band.pending:
+        batch.done.wait()
     v2p, p2v, holes = read(band.v2p), read(band.p2v), read(band.holes)
     first, last = (band.min_page, band.wm) if band.up else (band.wm + 1, band.pages)
     bound = {page: held for page, held in enumerate(v2p[:-1]) if page and held >= 0}
