@@ -75,11 +75,14 @@ class PageAllocator(TokenAllocator):
         return pages <= self.band.available_pages() and pages <= self.free_vids.numel()
 
     def admit(self, pages: int) -> bool:
-        """See `TokenAllocator`. Applies deferred frees, then packs the neighbour by just the bytes that are missing."""
+        """See `TokenAllocator`. Applies deferred frees and compactions, then packs the neighbour by what is missing."""
         if self.fits(pages):
             return True
         self.apply_deferred()
         band, other = self.band, self.band.neighbour
+        band.await_moves()
+        if other is not None:
+            other.await_moves()
         missing = (pages - band.hole_count) * band.page_bytes - band.gap_bytes
         if missing > 0 and other is not None and pages <= band.schedulable_pages():
             other.pack(min(other.hole_count, -(-missing // other.page_bytes)))

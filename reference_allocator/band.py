@@ -326,8 +326,15 @@ class EndBand:
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids of virtual ones (both int64, same shape); negative, unbound and foreign ids give 0.
 
-        `out` may be `tokens`. Queues 6 launches on the current stream (3 where a page is one token); never blocks.
+        `out` may be `tokens`. Raises `ArgumentError` for other dtypes, shapes and devices. Queues 6 launches on the
+        current stream (3 where a page is one token); never blocks the host.
         """
+        for given in (tokens, tokens if out is None else out):
+            if given.dtype != torch.int64 or given.device != self.device or given.shape != tokens.shape:
+                raise ArgumentError(
+                    self.name, "translate", "ids and out must be int64, of one shape, on the pool's device",
+                    dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
+                )  # fmt: skip
         self.await_moves()
         return tables.translate(self.v2p, tokens, self.page_size, out)
 

@@ -140,15 +140,18 @@ class SWAComposite(TokenAllocator):
         return self.admit_each(pages, pages)
 
     def admit_each(self, full_pages: int, swa_pages: int) -> bool:
-        """Whether both pools have room for these pages, after relief: deferred frees, then packing of spare holes.
+        """Whether both pools have room for these pages, after relief: deferred frees, compactions under way, and
+        packing of spare holes.
 
-        Nothing is packed where that would not be enough. Never blocks the host.
+        Nothing is packed where that would not be enough. Waits on the stream for compactions; never blocks the host.
         """
         for band in self.bands:
             band.settle()
         if self.fits(full_pages, swa_pages):
             return True
         self.apply_deferred()
+        for band in self.bands:
+            band.await_moves()
         if self._short_bytes(full_pages, swa_pages) > 0 and self._fits_after_relief(full_pages, swa_pages):
             for band, spare in self._spare(full_pages, swa_pages):
                 short = self._short_bytes(full_pages, swa_pages)

@@ -348,3 +348,30 @@ def test_a_compaction_needs_memory_for_ids_only() -> None:
     with Largest() as seen:
         up.band.pack(4)
     assert 0 < seen.bytes <= 8 * 16 < up.band.page_bytes
+
+
+def test_a_shortage_waits_on_the_stream_for_compactions_under_way() -> None:
+    queue = Queue()
+    pool = byte_pool()
+    up, down = PageAllocator(pool, "full", side=queue), PageAllocator(pool, "swa")
+    join_ends(up.band, down.band)
+    tokens = up.alloc(60)
+    assert tokens is not None
+    up.free_segment(tokens[:16], start_pos=0)
+    up.band.pack(4)
+    assert down.available_size() == 0
+    assert down.alloc(32) is not None
+    assert queue.events[0].waits == 1
+    assert verify(up) + verify(down) == []
+
+
+def test_translate_takes_any_shape_and_refuses_what_does_not_match() -> None:
+    up, tokens = filled(byte_pool())
+    table, out = tokens.view(4, 8), torch.empty(4, 8, dtype=torch.int64)
+    assert up.translate(table, out) is out
+    assert out.flatten().tolist() == up.translate(tokens).tolist()
+    for wrong in (out.int(), out[:2], out.to("meta")):
+        with pytest.raises(ArgumentError, match=r"full\.translate"):
+            up.translate(table, wrong)
+    with pytest.raises(ArgumentError, match="int32"):
+        up.translate(table.int())
