@@ -9,9 +9,10 @@ from torch import Tensor
 
 from reference_allocator import tables
 from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids
-from reference_allocator.band import BandState, EndBand, Ids
+from reference_allocator.band import EndBand
 from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
 from reference_allocator.host_checks import expect_offsets
+from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
 from reference_allocator.token_allocator import TokenAllocator

@@ -7,7 +7,6 @@ immutable value: every change replaces it, so a slice that was handed out stays 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,49 +15,12 @@ from reference_allocator import tables
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, CapacityError, SpecError, StateError
 from reference_allocator.host_checks import expect_bound, expect_unbound
+from reference_allocator.records import BandState, Ids, Pending, Reservation, Taken
 from reference_allocator.specs import BytePool, KVSpec
 from reference_allocator.streams import SideQueue, StreamEvent
 
 SCRATCH_BYTES = 1 << 20
 """Memory that moves go through, or one page where a page is larger: a bound, whatever the number of pages moved."""
-
-
-class Ids(NamedTuple):
-    """The virtual pages that a pool can bind, from `first` up to `stop`. The `owner` mints and recycles them."""
-
-    first: int
-    stop: int
-    owner: bool
-
-
-class Taken(NamedTuple):
-    """Physical pages about to be bound: those drained from the holes, then `grown` ascending ones from `start`."""
-
-    drained: Tensor | None
-    start: int
-    grown: int
-
-
-class Pending(NamedTuple):
-    """`pages` pages from `low`, vacated by a compaction that may still be reading them, and the holes it went by.
-
-    The holes are kept so that their memory is not given to somebody else while the other queue reads them.
-    """
-
-    low: int
-    pages: int
-    done: StreamEvent
-    holes: Tensor
-
-
-class BandState(NamedTuple):
-    """What `backup` remembers."""
-
-    wm: int
-    holes: Tensor
-    live: int
-    moves: int
-    frees: int
 
 
 class EndBand:
@@ -106,6 +68,8 @@ class EndBand:
         self._physical = torch.arange(geometry.pages, device=self.device)
         self._no_pages = self._physical[:0]
         self.pending: list[Pending] = []
+        self.reserved: dict[int, Reservation] = {}
+        self._reservations = 0
         self.reshape(ids)
 
     def reshape(self, ids: Ids) -> None:
@@ -123,6 +87,7 @@ class EndBand:
         for batch in self.pending:
             batch.done.wait()
         self.pending.clear()
+        self.reserved.clear()
         tables.reset(self.v2p)
         tables.reset(self.p2v)
         self.error.clear()
@@ -160,7 +125,15 @@ class EndBand:
     @property
     def pending_count(self) -> int:
         """Pages that are neither live nor reusable yet. Host only."""
-        return sum(batch.pages for batch in self.pending)
+        return sum(batch.pages for batch in self.pending) + sum(held.pages.numel() for held in self.reserved.values())
+
+    @property
+    def pages_not_live(self) -> int:
+        """Pages without a live token, of all that the pool could ever have. Bytes lent to the neighbour are no leak.
+
+        Host only.
+        """
+        return self.pages - self.min_page - self.live
 
     @property
     def index_room(self) -> int:
@@ -187,8 +160,8 @@ class EndBand:
         return other.hole_count * other.page_bytes if other is not None and other.may_move() else 0
 
     def may_move(self) -> bool:
-        """Whether every gate lets pages be relocated. Host only."""
-        return all(gate() for gate in self.gates.values())
+        """Whether every gate lets pages be relocated, and no transfer knows any by its place. Host only."""
+        return not self.reserved and all(gate() for gate in self.gates.values())
 
     # Taking, binding, freeing.
 
@@ -253,12 +226,70 @@ class EndBand:
             if self._zeroes:
                 self._envelopes[taken.start : taken.start + taken.grown].zero_()
             return
-        physical = taken.drained
-        if taken.grown:
-            physical = torch.cat((physical, self._physical[taken.start : taken.start + taken.grown]))
+        physical = self._pages_of(taken, taken.drained)
         tables.bind_pairs(self.v2p, self.p2v, pages, physical)
         if self._zeroes:
             self._envelopes.index_fill_(0, physical, 0)
+
+    def _pages_of(self, taken: Taken, drained: Tensor) -> Tensor:
+        grown = self._physical[taken.start : taken.start + taken.grown]
+        return torch.cat((drained, grown)) if taken.grown else drained
+
+    # Pages for contents that come from elsewhere.
+
+    def reserve(self, count: int) -> Reservation | None:
+        """Takes physical pages for a transfer that is about to be queued, or None, and nothing changed, without room.
+
+        Nothing in the pool moves until the reservation is bound or given up. At most 3 launches on the current stream;
+        never blocks the host.
+        """
+        self.settle()
+        taken = self.take(count)
+        if taken is None:
+            return None
+        self._reservations += 1
+        pages = self._pages_of(taken, self._no_pages if taken.drained is None else taken.drained)
+        held = Reservation(self._reservations, pages.clone())
+        self.reserved[held.number] = held
+        self.epoch += 1
+        return held
+
+    def bind_reserved(self, held: Reservation, pages: Tensor) -> None:
+        """Binds virtual pages (int64 `[k]`, none bound here) to what was reserved; their contents stay.
+
+        Raises `StateError` for a reservation that is over, `ArgumentError` for another number of pages. Queues 2
+        launches on the current stream; never blocks the host.
+        """
+        self._expect_held(held, "bind_reserved")
+        if pages.numel() != held.pages.numel():
+            raise ArgumentError(
+                self.name, "bind_reserved", "unequal lengths", pages=pages.numel(), reserved=held.pages.numel()
+            )
+        self.expect_unbound(pages, "bind_reserved", freed=set())
+        self.await_moves()
+        del self.reserved[held.number]
+        tables.bind_pairs(self.v2p, self.p2v, pages, held.pages)
+        self.live += pages.numel()
+        self.epoch += 1
+
+    def give_up(self, held: Reservation) -> None:
+        """Makes holes of what was reserved. Raises `StateError` for a reservation that is over.
+
+        One launch on the current stream; never blocks the host.
+        """
+        self._expect_held(held, "give_up")
+        self.await_moves()
+        del self.reserved[held.number]
+        self._add_holes(held.pages)
+
+    def _expect_held(self, held: Reservation, operation: str) -> None:
+        if held.number not in self.reserved:
+            raise StateError(self.name, operation, "the reservation is over", number=held.number)
+
+    def _add_holes(self, physical: Tensor) -> None:
+        self.holes = torch.cat((self.holes, physical))
+        self._holes_sorted = False
+        self.epoch += 1
 
     def expect_bound(self, pages: Tensor, operation: str) -> None:
         """Raises `BindingError` on a checked CPU pool unless each of `pages` (int64 `[k]`) is bound once.
@@ -315,11 +346,9 @@ class EndBand:
 
     def take_back(self, physical: Tensor) -> None:
         """Makes holes of physical pages (int64 `[k]`) that the tables have let go of. One launch; never blocks."""
-        self.holes = torch.cat((self.holes, physical))
-        self._holes_sorted = False
+        self._add_holes(physical)
         self.live -= physical.numel()
         self.frees += 1
-        self.epoch += 1
         if self.eager:
             self.pack(min(physical.numel(), self.hole_count))
 
@@ -355,8 +384,8 @@ class EndBand:
         self.settle()
         if self.pending and not self._at_frontier(self.pending[0]):
             self.await_moves()
-        held = self.pending_count
-        low = self.wm - held - pages if self.up else self.wm + held + 1
+        vacated = sum(batch.pages for batch in self.pending)
+        low = self.wm - vacated - pages if self.up else self.wm + vacated + 1
         self.epoch += 1
         self.moves += 1
         if self.side is None:
@@ -413,8 +442,7 @@ class EndBand:
         if self._at_frontier(batch):
             self.wm += -batch.pages if self.up else batch.pages
         else:  # The pool has grown past them meanwhile.
-            self.holes = torch.cat((self.holes, self._physical[batch.low : batch.low + batch.pages]))
-            self._holes_sorted = False
+            self._add_holes(self._physical[batch.low : batch.low + batch.pages])
         self.epoch += 1
 
     # Taking back.

@@ -12,8 +12,9 @@ from torch import Tensor
 from reference_allocator import tables
 from reference_allocator.allocator import AllocatorState, PageAllocator
 from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
-from reference_allocator.band import BandState, EndBand, Ids, join_ends
+from reference_allocator.band import EndBand, join_ends
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
+from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue, StreamEvent
 from reference_allocator.token_allocator import TokenAllocator

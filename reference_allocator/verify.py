@@ -81,6 +81,7 @@ def verify_band(band: EndBand) -> list[str]:
     bound = {page: held for page, held in enumerate(v2p[:-1]) if page and held >= 0}
     owners = {held: page for held, page in enumerate(p2v[:-1]) if held and page >= 0}
     pending = {page for batch in band.pending for page in range(batch.low, batch.low + batch.pages)}
+    pending |= {page for held in band.reserved.values() for page in read(held.pages)}
     said = [
         (v2p[0] == 0 and p2v[0] == 0, f"I1 the sink maps to {v2p[0]} and {p2v[0]}"),
         (v2p[-1] == -1 and p2v[-1] == -1, f"I1 the last rows hold {v2p[-1]} and {p2v[-1]}"),

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reference_allocator import PageAllocator, join_ends
-from reference_allocator.band import EndBand, Ids
+from reference_allocator.band import EndBand
 from reference_allocator.errors import ArgumentError, BindingError, CapacityError, SpecError, StateError
+from reference_allocator.records import Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import StreamEvent
 from reference_allocator.verify import verify, verify_band
@@ -375,3 +376,53 @@ def test_translate_takes_any_shape_and_refuses_what_does_not_match() -> None:
             up.translate(table, wrong)
     with pytest.raises(ArgumentError, match="int32"):
         up.translate(table.int())
+
+
+@pytest.mark.parametrize("holes", [0, 2, 8])
+def test_reserved_pages_are_pending_until_they_are_bound(holes: int) -> None:
+    up, tokens = filled(byte_pool())
+    up.free_segment(tokens[: 4 * holes], start_pos=0)
+    band, available = up.band, up.available_size()
+    held = band.reserve(4)
+    assert held is not None
+    assert up.available_size() == available - 16
+    assert (band.pending_count, band.pack(min(1, band.hole_count))) == (4, 0)
+    assert verify(up) == []
+    keys, _ = band.pool.kv_layer("full", 0)
+    keys[held.pages * 4] = 7
+    vids, up.free_vids = up.free_vids[:4], up.free_vids[4:]
+    band.bind_reserved(held, vids)
+    assert keys[up.translate(vids * 4)].eq(7).all(), "what has arrived is not zeroed"
+    assert verify(up) == []
+    with pytest.raises(StateError, match=f"over .number={held.number}"):
+        band.bind_reserved(held, vids + 4)
+    if band.hole_count:
+        assert band.pack(1) == 1
+
+
+def test_a_reservation_that_is_given_up_leaves_holes() -> None:
+    up, _ = filled(byte_pool())
+    held = up.band.reserve(3)
+    assert held is not None
+    with pytest.raises(ArgumentError, match="pages=2, reserved=3"):
+        up.band.bind_reserved(held, ids(12, 13))
+    with pytest.raises(BindingError, match="still bound"):
+        up.band.bind_reserved(held, ids(1, 2, 3))
+    assert up.band.pending_count == 3
+    up.band.give_up(held)
+    assert (up.band.pending_count, up.band.hole_count) == (0, 3)
+    assert verify(up) == []
+    with pytest.raises(StateError, match="over"):
+        up.band.give_up(held)
+    assert up.band.reserve(99) is None
+    assert verify(up) == []
+
+
+def test_bytes_lent_to_the_neighbour_are_no_leak() -> None:
+    up, down = two_owners()
+    everything = up.band.pages_not_live
+    assert down.alloc(100) is not None
+    assert up.band.pages_not_live == everything
+    assert up.available_size() < everything * 4
+    assert up.alloc(8) is not None
+    assert up.band.pages_not_live == everything - 2

@@ -1,0 +1,57 @@
+"""What end pools hand around and remember."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from reference_allocator.streams import StreamEvent
+
+
+class Ids(NamedTuple):
+    """The virtual pages that a pool can bind, from `first` up to `stop`. The `owner` mints and recycles them."""
+
+    first: int
+    stop: int
+    owner: bool
+
+
+class Taken(NamedTuple):
+    """Physical pages about to be bound: those drained from the holes, then `grown` ascending ones from `start`."""
+
+    drained: Tensor | None
+    start: int
+    grown: int
+
+
+class Pending(NamedTuple):
+    """`pages` pages from `low`, vacated by a compaction that may still be reading them, and the holes it went by.
+
+    The holes are kept so that their memory is not given to somebody else while the other queue reads them.
+    """
+
+    low: int
+    pages: int
+    done: StreamEvent
+    holes: Tensor
+
+
+class Reservation(NamedTuple):
+    """Physical pages (int64 `[k]`) whose contents come from elsewhere before they are bound. `number` tells which.
+
+    Until then they are neither live nor holes, and nothing in the pool moves: the transfer knows their places.
+    """
+
+    number: int
+    pages: Tensor
+
+
+class BandState(NamedTuple):
+    """What `backup` remembers."""
+
+    wm: int
+    holes: Tensor
+    live: int
+    moves: int
+    frees: int
