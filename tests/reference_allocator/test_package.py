@@ -33,7 +33,8 @@ def test_the_example_runs() -> None:
     names: dict[str, object] = {}
     exec(compile(EXAMPLE, str(README), "exec"), names)
     assert names["cache"].full.band.live == 0  # type: ignore[attr-defined]
-    assert "verify(cache) == []" in EXAMPLE
+    assert EXAMPLE.endswith("assert verify.verify(cache) == []\n")
+    assert len(EXAMPLE.splitlines()) == 10
 
 
 def test_importing_touches_no_device() -> None:
