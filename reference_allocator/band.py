@@ -58,6 +58,7 @@ class EndBand:
         self.epoch = 0
         self.moves = 0
         self.frees = 0
+        self.transfers = 0
         spec = pool.specs[name]
         self._zeroes = isinstance(spec, KVSpec) and spec.kind == "full"
         self._envelopes = pool.envelopes(name)
@@ -69,7 +70,6 @@ class EndBand:
         self._no_pages = self._physical[:0]
         self.pending: list[Pending] = []
         self.reserved: dict[int, Reservation] = {}
-        self._reservations = 0
         self.reshape(ids)
 
     def reshape(self, ids: Ids) -> None:
@@ -247,9 +247,9 @@ class EndBand:
         taken = self.take(count)
         if taken is None:
             return None
-        self._reservations += 1
+        self.transfers += 1
         pages = self._pages_of(taken, self._no_pages if taken.drained is None else taken.drained)
-        held = Reservation(self._reservations, pages.clone())
+        held = Reservation(self.transfers, pages.clone())
         self.reserved[held.number] = held
         self.epoch += 1
         return held
@@ -268,6 +268,7 @@ class EndBand:
         self.expect_unbound(pages, "bind_reserved", freed=set())
         self.await_moves()
         del self.reserved[held.number]
+        self.transfers += 1
         tables.bind_pairs(self.v2p, self.p2v, pages, held.pages)
         self.live += pages.numel()
         self.epoch += 1
@@ -280,6 +281,7 @@ class EndBand:
         self._expect_held(held, "give_up")
         self.await_moves()
         del self.reserved[held.number]
+        self.transfers += 1
         self._add_holes(held.pages)
 
     def _expect_held(self, held: Reservation, operation: str) -> None:
@@ -450,14 +452,15 @@ class EndBand:
     def backup(self) -> BandState:
         """The present state in O(1), for `restore`. Credits what is done; queues nothing, never blocks."""
         self.await_moves()
-        return BandState(self.wm, self.holes, self.live, self.moves, self.frees)
+        return BandState(self.wm, self.holes, self.live, self.moves, self.frees, self.transfers)
 
     def expect_restorable(self, state: BandState) -> None:
-        """Raises `StateError` if pages were freed or moved since `state`. Host only."""
-        if (state.moves, state.frees) != (self.moves, self.frees):
+        """Raises `StateError` if pages were freed, moved or reserved since `state`. Host only."""
+        if (state.moves, state.frees, state.transfers) != (self.moves, self.frees, self.transfers):
             raise StateError(
-                self.name, "restore", "pages were freed or moved since the backup",
+                self.name, "restore", "pages were freed, moved or reserved since the backup",
                 frees=self.frees - state.frees, moves=self.moves - state.moves,
+                transfers=self.transfers - state.transfers,
             )  # fmt: skip
 
     def restore(self, state: BandState, pages: Tensor) -> None:

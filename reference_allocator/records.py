@@ -55,3 +55,4 @@ class BandState(NamedTuple):
     live: int
     moves: int
     frees: int
+    transfers: int

@@ -249,7 +249,7 @@ def test_restore_takes_back_what_was_allocated_since(page_size: int) -> None:
     assert verify(up) == []
 
 
-def test_restore_refuses_after_a_free_or_a_move() -> None:
+def test_restore_refuses_after_a_free_a_move_or_a_reservation() -> None:
     up, _ = two_owners()
     tokens = up.alloc(32)
     assert tokens is not None
@@ -260,6 +260,14 @@ def test_restore_refuses_after_a_free_or_a_move() -> None:
     state = up.backup()
     up.band.pack(1)
     with pytest.raises(StateError, match="frees=0, moves=1"):
+        up.restore(state)
+    state = up.backup()
+    held = up.band.reserve(1)
+    assert held is not None
+    with pytest.raises(StateError, match="transfers=1"):
+        up.restore(state)
+    up.band.give_up(held)
+    with pytest.raises(StateError, match="transfers=2"):
         up.restore(state)
     assert verify(up) == []
 
