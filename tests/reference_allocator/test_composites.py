@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from reference_allocator import BytePool, Floor, SWAComposite
 from reference_allocator.composites import window_frontier
@@ -21,8 +23,10 @@ from reference_allocator.errors import (
     SpecError,
     StateError,
 )
+from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids, kv
+from tests.reference_allocator.test_band import Queue
 
 
 def composite(page_size: int = 4, **options: bool) -> SWAComposite:
@@ -475,3 +479,62 @@ def test_the_mapping_moves_by_clear_and_set(page_size: int) -> None:
     ):
         with pytest.raises(ArgumentError, match="int32"):
             use()
+
+
+def under_way() -> tuple[SWAComposite, Tensor, Queue]:
+    """Pools without room, and a compaction of the window pool that the other queue has not done."""
+    queue = Queue()
+    both = SWAComposite(byte_pool(), side=queue)
+    row = got(both.alloc(40))
+    both.free_swa_segment(row[:28], start_pos=0)
+    both.swa.pack(6)
+    assert both.swa.pending_count == 6
+    return both, row, queue
+
+
+def test_a_shortage_waits_on_the_stream_for_compactions_under_way() -> None:
+    both, _, queue = under_way()
+    assert both.available_size() == 0
+    assert got(both.alloc(8)).numel() == 8
+    assert queue.events[0].waits == 1
+    assert verify(both) == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda both, row: both.translate_loc_from_full_to_swa(row),
+        lambda both, row: both.free_segment(row[28:], start_pos=28),
+        lambda both, row: both.free_full_segment(row[:28], start_pos=0),
+        lambda both, row: both.free_swa_segment(row[28:], start_pos=28),
+        lambda both, row: both.free(row),
+        lambda both, row: both.free_swa(row),
+        lambda both, row: both.free_full(row[:28]),
+        lambda both, row: both.clear_full_to_swa_mapping(row[28:]),
+        lambda both, row: recover_locked_full(both, row[:12], row[28:], start_pos=0),
+        lambda both, row: both.clear(),
+    ],
+)
+def test_whatever_reads_or_writes_the_window_table_waits_on_the_stream_for_moves(use) -> None:  # type: ignore[no-untyped-def]
+    both, row, queue = under_way()
+    with WatchedTable(both, queue) as seen:
+        use(both, row)
+    assert seen.touched
+    assert queue.events[0].waits == 1
+
+
+class WatchedTable(TorchDispatchMode):
+    """Whether the window pool's table was touched; nobody may do so before the stream waits."""
+
+    def __init__(self, both: SWAComposite, queue: Queue) -> None:
+        super().__init__()
+        self.addresses = {both.swa.v2p.data_ptr(), both.swa.p2v.data_ptr()}
+        self.queue = queue
+        self.touched = False
+        both.raises = both.full.raises = both.full.band.raises = both.swa.raises = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(isinstance(arg, Tensor) and arg.data_ptr() in self.addresses for arg in args):
+            assert self.queue.events[0].waits, func
+            self.touched = True
+        return func(*args, **(kwargs or {}))
