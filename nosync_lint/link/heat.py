@@ -294,8 +294,7 @@ class HeatMap:
 
     def heat(self, function: Function, block: int) -> Heat:
         """The heat of a block of a function."""
-        while function.record.form == "lambda" and function.parent is not None and function.number not in self.hot:
-            function, block = function.parent, 0
+        function, block = self._running(function, block)
         if function.number in self.hot:
             return Heat.COLD if self.roots.rare_block(function, block) else Heat.HOT
         if function.number in self.warm:
@@ -304,6 +303,7 @@ class HeatMap:
 
     def chain(self, function: Function, row: int, note: str, block: int = 0) -> tuple[str | None, tuple[Hop, ...]]:
         """The root and the hops from it to a row of a function, in a block of it; empty where no root reaches it."""
+        function, block = self._running(function, block)
         reached = self.hot if function.number in self.hot else self.warm
         if function.number not in reached:
             return None, ()
@@ -319,6 +319,12 @@ class HeatMap:
         root = f"{'hot' if hot else 'warm'} root `{function.record.qualname}` ({why})"
         hops.append(Hop(function.module.file.name, row_of(function.record.pos), root))
         return function.name, tuple(reversed(hops))
+
+    def _running(self, function: Function, block: int) -> tuple[Function, int]:
+        """The function that runs the code: for a lambda that nothing is known to call, the one that it stands in."""
+        while function.record.form == "lambda" and function.parent is not None and function.number not in self.hot:
+            function, block = function.parent, 0
+        return function, block
 
     def _spread(self, roots: list[Function]) -> dict[int, Step]:
         reached = {function.number: Step(None, None) for function in roots}

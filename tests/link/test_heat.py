@@ -187,6 +187,9 @@ def test_lambdas_are_as_hot_as_the_function_they_stand_in(link: Link) -> None:
     linked = link("def step():  # nosync-lint: hot\n    return lambda: 1\n")
     (function,) = [f for f in linked.program.project.functions if f.record.form == "lambda"]
     assert linked.program.heat.heat(function, 0).value == "hot"
+    root, chain = linked.program.heat.chain(function, 2, "here")
+    assert root == "main.step"
+    assert [hop.row for hop in chain] == [3, 2]
 
 
 def test_calls_that_were_not_resolved_are_counted(link: Link) -> None:
