@@ -73,7 +73,7 @@ def test_a_silent_statement_that_waits_disagrees(tmp_path: Path) -> None:
 
 
 def test_a_wait_beside_a_reported_place_disagrees(tmp_path: Path) -> None:
-    record = Record(tmp_path, "    print(t.max(0), len(t.tolist()))\n")
+    record = Record(tmp_path, "    len(t.max(0)), len(t.tolist())\n")
     record.waited("t.tolist()")
     record.waited("t.max(0)")
     assert (False, Verdict.DISAGREE) in record.of("t.max(0)")
