@@ -1,0 +1,150 @@
+"""Time and dispatches of a free by position and of the naive one, side by side, and of `alloc_extend`, on a CPU.
+
+usage: python -m benchmarks.allocator.frees
+
+One thread; CPU time of that thread, the best of 60 runs that take turns. Dispatches are operations that would launch or
+copy on a device; syncs are those of them, and of the reads, that would stop the host there.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from benchmarks.allocator.pools import byte_pool, got
+from benchmarks.document import table
+from reference_allocator import PageAllocator
+from reference_allocator.naive import NaiveAllocator
+
+Dispatches: Any = importlib.import_module("tests.reference_allocator.dispatches").Dispatches
+"""Counts what is dispatched; the tests hold the table of costs to it."""
+
+RUNS = 60
+SIZES = ((16, 1024), (64, 8192), (256, 8192), (256, 131072), (1, 8192))
+"""Page size, and tokens of the row that is freed."""
+BATCHES = (1, 32, 256)
+EXTEND_PAGE, BEFORE, AFTER = 64, 100, 164
+"""Page size of the extensions, and tokens of each request before and after."""
+
+
+class Cost(NamedTuple):
+    """Of one call: CPU time in microseconds, dispatched operations, and those that would stop the host."""
+
+    time: float
+    dispatches: int
+    syncs: int
+
+
+class Free(NamedTuple):
+    """The two frees of one row."""
+
+    page_size: int
+    tokens: int
+    naive: Cost
+    ours: Cost
+
+    @property
+    def faster(self) -> float:
+        return self.naive.time / self.ours.time
+
+
+class Extend(NamedTuple):
+    """One extension of a batch."""
+
+    batch: int
+    cost: Cost
+
+
+def timed(call: Callable[[], object]) -> float:
+    """CPU microseconds of this thread for one call, without garbage collection."""
+    gc.disable()
+    begun = time.thread_time_ns()
+    call()
+    taken = time.thread_time_ns() - begun
+    gc.enable()
+    return taken / 1000
+
+
+def free(page_size: int, tokens: int) -> Free:
+    """Allocates and frees a row in either allocator, in turns."""
+    kinds = (NaiveAllocator, PageAllocator)
+    allocators = [kind(byte_pool(page_size, tokens // page_size + 2), "full", checked=False) for kind in kinds]
+    best = [float("inf")] * len(kinds)
+    for _ in range(RUNS):
+        for at, allocator in enumerate(allocators):
+            best[at] = min(best[at], timed(_free_of(allocator, tokens)))
+    costs = []
+    for time_taken, allocator in zip(best, allocators, strict=True):
+        call = _free_of(allocator, tokens)
+        with Dispatches() as seen:
+            call()
+        costs.append(Cost(time_taken, seen.count, len(seen.syncs)))
+    return Free(page_size, tokens, *costs)
+
+
+def _free_of(allocator: PageAllocator, tokens: int) -> Callable[[], object]:
+    row = got(allocator.alloc(tokens))
+    return lambda: allocator.free_segment(row, start_pos=0)
+
+
+def extend(batch: int) -> Extend:
+    """Extends every request of a batch by one page, and takes that back, time after time."""
+    allocator = PageAllocator(byte_pool(EXTEND_PAGE, 4 * batch + 2), "full", checked=False)
+    none, before, after = (_lengths(batch, length) for length in (0, BEFORE, AFTER))
+    rows = got(allocator.alloc_extend(none, none.clone(), before, before.clone(), none - 1, batch * BEFORE))
+    last = rows.view(batch, BEFORE)[:, -1].contiguous()
+    before_cpu, after_cpu = before.clone(), after.clone()
+
+    def call() -> Tensor:
+        return got(allocator.alloc_extend(before, before_cpu, after, after_cpu, last, batch * (AFTER - BEFORE)))
+
+    best = float("inf")
+    for _ in range(RUNS):
+        state = allocator.backup()
+        best = min(best, timed(call))
+        allocator.restore(state)
+    with Dispatches(before_cpu, after_cpu) as seen:
+        call()
+    return Extend(batch, Cost(best, seen.count, len(seen.syncs)))
+
+
+def _lengths(batch: int, length: int) -> Tensor:
+    return torch.full((batch,), length, dtype=torch.int64)
+
+
+def measure() -> tuple[list[Free], list[Extend]]:
+    """Every size and every batch, in one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [free(*size) for size in SIZES], [extend(batch) for batch in BATCHES]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def told(frees: Sequence[Free], extends: Sequence[Extend]) -> str:
+    """The tables."""
+    head = (
+        "page size", "tokens", "naive, µs", "by position, µs", "times faster",
+        "dispatches, naive", "syncs, naive", "dispatches, by position", "syncs, by position",
+    )  # fmt: skip
+    rows = [
+        (
+            one.page_size, f"{one.tokens:,}", f"{one.naive.time:.0f}", f"{one.ours.time:.0f}", f"{one.faster:.1f}",
+            one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs,
+        )
+        for one in frees
+    ]  # fmt: skip
+    extended = [(one.batch, f"{one.cost.time:.0f}", one.cost.dispatches, one.cost.syncs) for one in extends]
+    said = f"`alloc_extend` for requests that grow from {BEFORE} to {AFTER} tokens, pages of {EXTEND_PAGE}:"
+    return "\n\n".join([table(head, rows), said, table(("requests", "µs", "dispatches", "syncs"), extended)])
+
+
+if __name__ == "__main__":
+    print(told(*measure()))
