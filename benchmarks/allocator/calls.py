@@ -1,0 +1,224 @@
+"""The hot and warm calls of `reference_allocator.costs`, each set up so that only the call itself is left to make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from benchmarks.allocator.pools import byte_pool, got
+from reference_allocator import PageAllocator, SWAComposite, join_ends
+from reference_allocator.naive import NaiveAllocator
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+
+PAGE_SIZE = 4
+"""Tokens; the numbers of pages below go with it."""
+PAGES = 64
+Call = Callable[[], object]
+Allocator = PageAllocator | SWAComposite
+Kind = TypeVar("Kind", PageAllocator, SWAComposite)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where a call is set up: on which device, with or without checks."""
+
+    device: str
+    checked: bool
+
+    def ids(self, *values: int) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self.device)
+
+    def one(self, name: str = "full") -> PageAllocator:
+        """One of two neighbours that each own their ids."""
+        pool = byte_pool(PAGE_SIZE, PAGES, self.device)
+        owners = {each: PageAllocator(pool, each, checked=self.checked) for each in ("full", "swa")}
+        join_ends(owners["full"].band, owners["swa"].band)
+        return owners[name]
+
+    def both(self) -> SWAComposite:
+        return SWAComposite(byte_pool(PAGE_SIZE, PAGES, self.device), checked=self.checked)
+
+
+def _host(*values: int) -> Tensor:
+    return torch.tensor(values, dtype=torch.int64)
+
+
+def _alloc(allocator: Allocator) -> Call:
+    return lambda: allocator.alloc(12)
+
+
+def _alloc_from_holes(bench: Bench) -> Call:
+    allocator = bench.one("swa")
+    allocator.free_segment(got(allocator.alloc(12)), start_pos=0)
+    return lambda: allocator.alloc(16)
+
+
+def _row(bench: Bench, allocator: Allocator, length: int) -> Tensor:
+    """A request of that length."""
+    none, after, last = bench.ids(0), bench.ids(length), bench.ids(-1)
+    return got(allocator.alloc_extend(none, _host(0), after, _host(length), last, length))
+
+
+def _alloc_extend(bench: Bench, allocator: Allocator) -> Call:
+    row = _row(bench, allocator, 5)
+    before, after, last = bench.ids(5, 0, 0), bench.ids(12, 3, 9), torch.cat((row[4:], bench.ids(-1, -1)))
+    before_cpu, after_cpu = _host(5, 0, 0), _host(12, 3, 9)
+    return lambda: allocator.alloc_extend(before, before_cpu, after, after_cpu, last, 19)
+
+
+def _alloc_extend_swa_tail(bench: Bench) -> Call:
+    both = bench.both()
+    before, after, last = bench.ids(0, 0), bench.ids(12, 9), bench.ids(-1, -1)
+    before_cpu, after_cpu = _host(0, 0), _host(12, 9)
+    return lambda: both.alloc_extend_swa_tail(before, before_cpu, after, after_cpu, last, 21, tail_len=5)
+
+
+def _alloc_decode(bench: Bench, allocator: Allocator, length: int) -> Call:
+    """The token behind so many."""
+    last = _row(bench, allocator, length)[-1:]
+    seq, seq_cpu = bench.ids(length + 1), _host(length + 1)
+    return lambda: allocator.alloc_decode(seq, seq_cpu, last)
+
+
+def _free_segment(allocator: Allocator) -> Call:
+    row = got(allocator.alloc(16))[4:12]
+    return lambda: allocator.free_segment(row, start_pos=4)
+
+
+def _free_segments(bench: Bench) -> Call:
+    allocator = bench.one()
+    row = got(allocator.alloc(16))
+    return lambda: allocator.free_segments([(row[:4], 0), (row[8:16], 8)])
+
+
+def _group(bench: Bench) -> Call:
+    allocator = bench.one()
+    row = got(allocator.alloc(16))
+
+    def call() -> None:
+        allocator.free_group_begin()
+        allocator.free_segment(row[:4], start_pos=0)
+        allocator.free_segment(row[8:16], start_pos=8)
+        allocator.free_group_end()
+
+    return call
+
+
+def _free_full_segment(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    both.free_swa_segment(row, start_pos=0)
+    return lambda: both.free_full_segment(row[:8], start_pos=0)
+
+
+def _free_swa_segment(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    return lambda: both.free_swa_segment(row[:8], start_pos=0)
+
+
+def _free_row(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    both.free_swa_segment(row[:8], start_pos=0)
+    return lambda: both.free_row([(row, 0)], swa_frontier=8)
+
+
+def _advance_window(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    return lambda: both.advance_window(row, 0, 16, window=6)
+
+
+def _translate(bench: Bench, translate: Callable[[Tensor], Tensor]) -> Call:
+    tokens = bench.ids(4, 5, 6, 99)
+    return lambda: translate(tokens)
+
+
+def _set_mapping(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    physical = both.translate_loc_from_full_to_swa(row)
+    both.clear_full_to_swa_mapping(row)
+    return lambda: both.set_full_to_swa_mapping(row, physical)
+
+
+def _clear_mapping(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    return lambda: both.clear_full_to_swa_mapping(row)
+
+
+def _with_holes(allocator: Kind) -> Kind:
+    """With live pages and two holes."""
+    row = got(allocator.alloc(16))
+    allocator.free_segment(row[:8], start_pos=0)
+    return allocator
+
+
+def _pack(bench: Bench) -> Call:
+    band = _with_holes(bench.one()).band
+    return lambda: band.pack(2)
+
+
+def _recovery(bench: Bench, use: Callable[..., object]) -> Call:
+    """Of three pages; the ids of both sides are in no order."""
+    both = bench.both()
+    pages = got(both.alloc(6 * PAGE_SIZE)).view(-1, PAGE_SIZE)
+    kept, incoming = pages[1::2].flip(0).reshape(-1), pages[::2].reshape(-1)
+    both.free_swa_segment(kept, start_pos=0)
+    return lambda: use(both, kept, incoming, start_pos=0)
+
+
+def _restore(bench: Bench) -> Call:
+    both = bench.both()
+    state = both.backup()
+    both.alloc(8)
+    return lambda: both.restore(state)
+
+
+def naive_free(bench: Bench) -> Call:
+    """The bad example, which must be seen to wait."""
+    allocator = NaiveAllocator(byte_pool(PAGE_SIZE, PAGES, bench.device), "full", checked=bench.checked)
+    return _free_segment(allocator)
+
+
+CALLS: dict[str, Callable[[Bench], Call]] = {
+    "PageAllocator.alloc": lambda bench: _alloc(bench.one()),
+    "PageAllocator.alloc, no zeroing": lambda bench: _alloc(bench.one("swa")),
+    "PageAllocator.alloc, from holes": _alloc_from_holes,
+    "PageAllocator.alloc_extend": lambda bench: _alloc_extend(bench, bench.one()),
+    "PageAllocator.alloc_decode": lambda bench: _alloc_decode(bench, bench.one(), 4),
+    "PageAllocator.alloc_decode, inside pages": lambda bench: _alloc_decode(bench, bench.one(), 5),
+    "PageAllocator.free_segment": lambda bench: _free_segment(bench.one()),
+    "PageAllocator.free_segments": _free_segments,
+    "PageAllocator group": _group,
+    "PageAllocator.translate": lambda bench: _translate(bench, bench.one().translate),
+    "PageAllocator.available_size": lambda bench: _with_holes(bench.one()).available_size,
+    "SWAComposite.alloc": lambda bench: _alloc(bench.both()),
+    "SWAComposite.alloc_extend": lambda bench: _alloc_extend(bench, bench.both()),
+    "SWAComposite.alloc_extend_swa_tail": _alloc_extend_swa_tail,
+    "SWAComposite.alloc_decode": lambda bench: _alloc_decode(bench, bench.both(), 4),
+    "SWAComposite.free_segment": lambda bench: _free_segment(bench.both()),
+    "SWAComposite.free_full_segment": _free_full_segment,
+    "SWAComposite.free_swa_segment": _free_swa_segment,
+    "SWAComposite.free_row": _free_row,
+    "SWAComposite.advance_window": _advance_window,
+    "SWAComposite.translate_loc_from_full_to_swa": lambda bench: _translate(
+        bench, bench.both().translate_loc_from_full_to_swa
+    ),
+    "SWAComposite.set_full_to_swa_mapping": _set_mapping,
+    "SWAComposite.clear_full_to_swa_mapping": _clear_mapping,
+    "SWAComposite.available_size": lambda bench: _with_holes(bench.both()).available_size,
+    "SWAComposite.schedulable_size": lambda bench: _with_holes(bench.both()).schedulable_size,
+    "EndBand.pack": _pack,
+    "transfer_swa_pages": lambda bench: _recovery(bench, transfer_swa_pages),
+    "recover_locked_full": lambda bench: _recovery(bench, recover_locked_full),
+    "SWAComposite.backup": lambda bench: _with_holes(bench.both()).backup,
+    "SWAComposite.restore": _restore,
+}
+"""By the name of the row."""

@@ -1,0 +1,66 @@
+"""Records what the hot and warm calls of the reference allocator ask of CUDA. Runs in a runner's environment:
+
+    FOLDER/run -m benchmarks.allocator.on_cuda OUT.json
+
+Every call is made twice, on pools of its own; of each count the larger one is written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.allocator.calls import CALLS, Bench, Call, naive_free
+from reference_allocator.costs import COSTS
+
+harness: Any = importlib.import_module("harness")
+"""Of the runner: `m`, the library that records, and `summ`, which reads the record."""
+
+RUNS = 2
+NAIVE = "NaiveAllocator.free_segment"
+
+
+def counted(record: str) -> dict[str, int]:
+    """Waits by what is waited for, blocking and pageable copies, kernels, and copies on the device."""
+    said = harness.summ(record)
+    return {
+        "stream": said["stream"],
+        "device": said["device"],
+        "event": said["event"],
+        "blocking": said["msync"] + sum("pageable" in copy for copy in said["copies"]),
+        "kernels": said["K"],
+        "moved": said["d2d"],
+    }
+
+
+def recorded(prepare: Callable[[Bench], Call], checked: bool) -> dict[str, int]:
+    """The most that one of the runs of a call asked for, by kind."""
+    most: dict[str, int] = {}
+    for _ in range(RUNS):
+        call = prepare(Bench("cuda", checked))
+        harness.m.mock_start()
+        call()
+        counts = counted(harness.m.mock_stop().decode())
+        most = {kind: max(count, most.get(kind, 0)) for kind, count in counts.items()}
+    return most
+
+
+def main(out: Path) -> int:
+    rows: list[dict[str, object]] = []
+    for cost in COSTS:
+        if cost.heat in ("hot", "warm"):
+            plain, checked = (recorded(CALLS[cost.call], checks) for checks in (False, True))
+            rows.append({"call": cost.call, "heat": cost.heat, "plain": plain, "checked": checked})
+    told = {"torch": torch.__version__, "rows": rows, "naive": {"call": NAIVE, "plain": recorded(naive_free, False)}}
+    out.write_text(json.dumps(told), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(Path(sys.argv[1])))

@@ -1,0 +1,59 @@
+"""The allocator's benchmark measures what it says: every hot and warm row, with the dispatches of the table of costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.allocator import churn, frees
+from benchmarks.allocator.calls import CALLS, Bench, naive_free
+from reference_allocator.costs import COSTS, Cost
+from tests.reference_allocator.dispatches import Dispatches
+
+ROWS = [row for row in COSTS if row.heat in ("hot", "warm")]
+
+
+def test_every_hot_and_warm_row_is_recorded() -> None:
+    assert list(CALLS) == [row.call for row in ROWS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.call)
+def test_a_call_dispatches_what_its_row_says(row: Cost) -> None:
+    call = CALLS[row.call](Bench("cpu", checked=False))
+    with Dispatches() as seen:
+        call()
+    assert seen.count == row.launches
+
+
+def test_the_bad_example_waits() -> None:
+    call = naive_free(Bench("cpu", checked=False))
+    with Dispatches() as seen:
+        call()
+    assert (seen.count, len(seen.syncs)) == (9, 3)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("pools", [1, 2])
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_random_calls_run_out_of_room_and_break_nothing(page_size: int, pools: int, eager: bool) -> None:
+    row = churn.churned(churn.Case(page_size, pools, eager), 200)
+    assert (row.broken, row.first) == (0, "")
+    assert row.calls >= 200
+    assert row.refused
+
+
+def test_a_broken_invariant_is_counted_and_named() -> None:
+    random = churn.Churn(churn.Case(4, 2, False))
+    random.run(20)
+    random.bands[1].live += 1
+    random.call(random.allocator.available_size)
+    assert random.broken
+    assert random.first.startswith("available_size, call ")
+
+
+def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frees, "RUNS", 1)
+    one = frees.free(4, 16)
+    assert (one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs) == (9, 3, 6, 0)
+    text = frees.told([one], [frees.extend(2)])
+    assert text.splitlines()[2].startswith("| 4 | 16 | ")
+    assert text.splitlines()[-1].endswith(" | 34 | 0 |")
