@@ -1,0 +1,130 @@
+"""Measures the reference allocator and writes the tables of docs/allocator.md.
+
+usage: python -m benchmarks.allocator [--runner FOLDER ...]
+
+Without a runner the parts about a CPU are written anew and the one about the CUDA build stays. A runner is a folder
+with a command `run`, as for `benchmarks.oracle`. Exits 1 if a number misses its target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.allocator import churn, frees
+from benchmarks.document import DOCS, table, write_part
+
+DOCUMENT = DOCS / "allocator.md"
+WAITS = ("stream", "device", "event", "blocking")
+MOST_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER = 6, 9, 3, 5
+FASTER_AT = (256, 8192)
+Target = tuple[str, str, bool]
+"""What is aimed at, what was measured, and whether it is met."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runner", type=Path, action="append", default=[], metavar="FOLDER")
+    options = parser.parse_args()
+    freed, extended = frees.measure()
+    records = [record(runner.resolve()) for runner in options.runner]
+    churned = churn.measure()
+    write_part(DOCUMENT, "frees", f"{circumstances()}\n\n{frees.told(freed, extended)}")
+    write_part(DOCUMENT, "churn", f"{circumstances()}\n\n{churn.told(churned)}")
+    targets = [*_of_frees(freed), _of_churn(churned)]
+    write_part(DOCUMENT, "targets", _said(targets))
+    if records:
+        on_cuda = [_of_runner(one) for one in records]
+        write_part(DOCUMENT, "cuda", "\n\n".join([circumstances(), _said(on_cuda), *map(_recorded, records)]))
+        targets += on_cuda
+    print(_said(targets))
+    return 0 if all(met for _, _, met in targets) else 1
+
+
+def record(runner: Path) -> dict[str, Any]:
+    """What the calls ask of the CUDA runtime with the torch of a runner."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "recorded.json"
+        command = [str(runner / "run"), "-m", "benchmarks.allocator.on_cuda", str(out)]
+        subprocess.run(command, cwd=DOCS.parent, check=True)
+        recorded: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        return recorded
+
+
+def circumstances() -> str:
+    """What the numbers of a part depend on."""
+    return (
+        f"torch {torch.__version__.partition('+')[0]}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{len(os.sched_getaffinity(0))} processors, {datetime.date.today():%-d %B %Y}."
+    )
+
+
+def _of_frees(freed: Sequence[frees.Free]) -> Iterator[Target]:
+    most = max(one.ours.dispatches for one in freed)
+    yield f"at most {MOST_DISPATCHES} dispatches per free by position", str(most), most <= MOST_DISPATCHES
+    syncs = max(one.ours.syncs for one in freed)
+    yield "no sync in a free by position", str(syncs), syncs == 0
+    naive = {(one.naive.dispatches, one.naive.syncs) for one in freed}
+    measured = ", ".join(f"{dispatches} with {syncs}" for dispatches, syncs in sorted(naive))
+    yield (
+        f"{NAIVE_DISPATCHES} dispatches with {NAIVE_SYNCS} syncs per naive free",
+        measured,
+        naive == {(NAIVE_DISPATCHES, NAIVE_SYNCS)},
+    )
+    (at,) = (one for one in freed if (one.page_size, one.tokens) == FASTER_AT)
+    said = (
+        f"a free of {at.tokens:,} tokens in pages of {at.page_size} at least {FASTER} times faster than the naive one"
+    )
+    yield said, f"{at.faster:.1f}", at.faster >= FASTER
+
+
+def _of_churn(rows: Sequence[churn.Row]) -> Target:
+    broken = sum(row.broken for row in rows)
+    return f"no broken invariant in {sum(row.calls for row in rows):,} calls", str(broken), broken == 0
+
+
+def _of_runner(recorded: dict[str, Any]) -> Target:
+    sides = [row[checks] for row in recorded["rows"] for checks in ("plain", "checked")]
+    waits = sum(side[kind] for side in sides for kind in WAITS)
+    said = f"torch {_version(recorded)}: no wait and no blocking copy in {len(recorded['rows'])} calls, twice each"
+    return said, str(waits), waits == 0
+
+
+def _said(targets: Sequence[Target]) -> str:
+    head = ("target", "measured", "met")
+    return table(head, [(aim, measured, "yes" if met else "**no**") for aim, measured, met in targets])
+
+
+def _version(recorded: dict[str, Any]) -> str:
+    return str(recorded["torch"]).partition("+")[0]
+
+
+def _recorded(recorded: dict[str, Any]) -> str:
+    """A table of what a runner recorded, without checks and with them, and the bad example below."""
+    kinds = (*WAITS, "kernels", "moved")
+    rows = [
+        (f"`{row['call']}`", row["heat"], *(_both(row["plain"][kind], row["checked"][kind]) for kind in kinds))
+        for row in recorded["rows"]
+    ]
+    naive = recorded["naive"]
+    rows.append((f"`{naive['call']}`", "bad example", *(str(naive["plain"][kind]) for kind in kinds)))
+    head = ("call", "heat", *(f"{kind} syncs" for kind in WAITS[:3]), "blocking copies", "kernels", "device copies")
+    return f"### torch {_version(recorded)}\n\n{table(head, rows)}"
+
+
+def _both(plain: int, checked: int) -> str:
+    return f"{plain} / {checked}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
