@@ -3,7 +3,7 @@
 usage: python -m benchmarks.allocator.churn [CALLS]
 
 Requests come, grow, decode, lose their window, are recovered and go, in free groups and out of them, on a pool so small
-that it runs full again and again. What is checked is what `reference_allocator.verify` reads, not what pages hold.
+that it runs full again and again. Compared as well, after every step: what live tokens hold, with what was written.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from benchmarks.allocator.contents import Contents, Request
 from benchmarks.allocator.pools import byte_pool
 from benchmarks.document import table
 from reference_allocator import PageAllocator, SWAComposite
@@ -58,14 +58,6 @@ class Row(NamedTuple):
     seconds: float
 
 
-@dataclass
-class Request:
-    """The token ids of a request, and below which position it has no window pages."""
-
-    tokens: Tensor
-    cursor: int = 0
-
-
 class Churn:
     """One case while it runs."""
 
@@ -81,6 +73,7 @@ class Churn:
         else:
             self.allocator = SWAComposite(pool, eager=case.eager, checked=False)
             self.bands = self.allocator.bands
+        self.contents = Contents(pool, self.allocator)
         self.requests: list[Request] = []
         self.calls = self.refused = self.broken = 0
         self.first = ""
@@ -92,18 +85,22 @@ class Churn:
 
     def run(self, calls: int) -> None:
         while self.calls < calls:
-            self.chance.choice(self.acts)()
+            act = self.chance.choice(self.acts)
+            act()
+            self.note(act.__name__, self.contents.broken(self.requests))
 
     def call(self, use: Callable[..., Result], *args: object, **named: object) -> Result:
         """One counted call, and what it broke."""
         result = use(*args, **named)
         self.calls += 1
         self.refused += result is None and use.__name__.startswith("alloc")
-        broken = verify(self.allocator)
-        if broken and not self.first:
-            self.first = f"{use.__name__}, call {self.calls}: {broken[0]}"
-        self.broken += len(broken)
+        self.note(use.__name__, verify(self.allocator))
         return result
+
+    def note(self, after: str, broken: Sequence[str]) -> None:
+        if broken and not self.first:
+            self.first = f"{after}, call {self.calls}: {broken[0]}"
+        self.broken += len(broken)
 
     def any_request(self) -> Request | None:
         return self.chance.choice(self.requests) if self.requests else None
@@ -112,10 +109,12 @@ class Churn:
 
     def alloc(self) -> None:
         tokens = self.call(self.allocator.alloc, self.chance.randint(1, LONGEST) * self.size)
-        self.requests += [] if tokens is None else [Request(tokens)]
+        if tokens is not None:
+            self.requests.append(Request())
+            self.append(self.requests[-1:], [tokens])
 
     def admit(self) -> None:
-        request = Request(torch.empty(0, dtype=torch.int64))
+        request = Request()
         if self.grow([request], [self.chance.randint(1, LONGEST * self.size)]):
             self.requests.append(request)
 
@@ -147,7 +146,9 @@ class Churn:
 
     def append(self, requests: Sequence[Request], new: Sequence[Tensor]) -> None:
         for request, tokens in zip(requests, new, strict=True):
-            request.tokens = torch.cat((request.tokens, tokens))
+            text = self.contents.new(tokens.numel())
+            self.contents.write(tokens, text)
+            request.append(tokens, text)
 
     # Going.
 
@@ -162,7 +163,7 @@ class Churn:
             return
         at = self.chance.randrange(1, -(-request.tokens.numel() // self.size)) * self.size
         self.free(request, at)
-        request.tokens, request.cursor = request.tokens[:at], min(at, request.cursor)
+        request.cut(at)
 
     def free(self, request: Request, start: int) -> None:
         """Frees from a position on: in one segment, or in two that meet at some page."""
@@ -198,9 +199,10 @@ class Churn:
     def recover(self) -> None:
         """A request whose window has gone on takes the window pages of a new one with the same text."""
         node = next((request for request in self.requests if request.cursor), None)
-        incoming = Request(torch.empty(0, dtype=torch.int64))
+        incoming = Request()
         if node is None or not isinstance(self.allocator, SWAComposite) or not self.grow([incoming], [node.cursor]):
             return
+        self.contents.write(incoming.tokens, node.text[: node.cursor])
         kept = node.tokens[: node.cursor]
         self.call(recover_locked_full, self.allocator, kept, incoming.tokens, start_pos=0)
         node.cursor = 0

@@ -14,7 +14,7 @@ LAYERS = {"full": 2, "swa": 1}
 
 def byte_pool(page_size: int, pages: int, device: str = "cpu") -> BytePool:
     """A pool with room for so many pages of full attention and as many of the window, the sink included."""
-    shape = {"heads": 1, "key_dim": 1, "value_dim": 1, "dtype": torch.bfloat16}
+    shape = {"heads": 1, "key_dim": 1, "value_dim": 1, "dtype": torch.int64}
     full = KVSpec("full", "full", "up", page_size, range(LAYERS["full"]), **shape)  # type: ignore[arg-type]
     swa = KVSpec("swa", "swa", "down", page_size, range(LAYERS["swa"]), **shape)  # type: ignore[arg-type]
     return BytePool(pages * page_size * LAYER_BYTES * sum(LAYERS.values()), [full, swa], device=device)

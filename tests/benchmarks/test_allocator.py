@@ -50,6 +50,18 @@ def test_a_broken_invariant_is_counted_and_named() -> None:
     assert random.first.startswith("available_size, call ")
 
 
+def test_a_token_that_holds_something_else_is_counted_and_named() -> None:
+    random = churn.Churn(churn.Case(4, 2, False))
+    random.run(20)
+    live = next(request for request in random.requests if request.cursor < request.tokens.numel())
+    physical = random.contents.full(live.tokens[-1:])
+    random.contents.keys["full"][physical] = -5
+    assert random.contents.broken(random.requests) == ["full: I16 a live token holds something else"]
+    assert random.contents.swa is not None
+    random.contents.keys["swa"][random.contents.swa(live.tokens[-1:])] = -5
+    assert len(random.contents.broken(random.requests)) == 2
+
+
 def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frees, "RUNS", 1)
     one = frees.free(4, 16)
