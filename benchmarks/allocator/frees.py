@@ -2,16 +2,19 @@
 
 usage: python -m benchmarks.allocator.frees
 
-One thread; CPU time of that thread, the best of 60 runs that take turns. Dispatches are operations that would launch or
-copy on a device; syncs are those of them, and of the reads, that would stop the host there.
+One thread; CPU time of that thread, the best of 60 runs that take turns, in five processes one after another.
+Dispatches are operations that would launch or copy on a device; syncs are those of them, and of the reads, that would
+stop the host there.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +28,8 @@ from reference_allocator.naive import NaiveAllocator
 Dispatches: Any = importlib.import_module("tests.reference_allocator.dispatches").Dispatches
 """Counts what is dispatched; the tests hold the table of costs to it."""
 
-RUNS = 60
+RUNS, ROUNDS = 60, 5
+"""Runs of which the best counts, and processes that do all of this one after another."""
 SIZES = ((16, 1024), (64, 8192), (256, 8192), (256, 131072), (1, 8192))
 """Page size, and tokens of the row that is freed."""
 BATCHES = (1, 32, 256)
@@ -59,6 +63,13 @@ class Extend(NamedTuple):
 
     batch: int
     cost: Cost
+
+
+class Round(NamedTuple):
+    """What one process measured."""
+
+    frees: list[Free]
+    extends: list[Extend]
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -118,33 +129,47 @@ def _lengths(batch: int, length: int) -> Tensor:
     return torch.full((batch,), length, dtype=torch.int64)
 
 
-def measure() -> tuple[list[Free], list[Extend]]:
-    """Every size and every batch, in one thread."""
-    threads = torch.get_num_threads()
+def measured(_: int = 0) -> Round:
+    """Every size and every batch once, in one thread."""
     torch.set_num_threads(1)
-    try:
-        return [free(*size) for size in SIZES], [extend(batch) for batch in BATCHES]
-    finally:
-        torch.set_num_threads(threads)
+    return Round([free(*size) for size in SIZES], [extend(batch) for batch in BATCHES])
 
 
-def told(frees: Sequence[Free], extends: Sequence[Extend]) -> str:
-    """The tables."""
+def measure() -> list[Round]:
+    """Rounds one after another, each in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as processes:
+        return list(processes.map(measured, range(ROUNDS)))
+
+
+def span(values: Iterable[float], digits: int = 0) -> str:
+    """The least and the most of some values."""
+    texts = [f"{value:,.{digits}f}" for value in sorted(values)]
+    return texts[0] if texts[0] == texts[-1] else f"{texts[0]} to {texts[-1]}"
+
+
+def told(rounds: Sequence[Round]) -> str:
+    """The tables, with the least and the most of all rounds."""
     head = (
         "page size", "tokens", "naive, µs", "by position, µs", "times faster",
         "dispatches, naive", "syncs, naive", "dispatches, by position", "syncs, by position",
     )  # fmt: skip
     rows = [
         (
-            one.page_size, f"{one.tokens:,}", f"{one.naive.time:.0f}", f"{one.ours.time:.0f}", f"{one.faster:.1f}",
-            one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs,
+            same[0].page_size, f"{same[0].tokens:,}", span(one.naive.time for one in same),
+            span(one.ours.time for one in same), span((one.faster for one in same), 1),
+            *(span(one.naive[at] for one in same) for at in (1, 2)),
+            *(span(one.ours[at] for one in same) for at in (1, 2)),
         )
-        for one in frees
+        for same in zip(*(one.frees for one in rounds), strict=True)
     ]  # fmt: skip
-    extended = [(one.batch, f"{one.cost.time:.0f}", one.cost.dispatches, one.cost.syncs) for one in extends]
+    extended = [
+        (same[0].batch, *(span(one.cost[at] for one in same) for at in range(3)))
+        for same in zip(*(one.extends for one in rounds), strict=True)
+    ]
     said = f"`alloc_extend` for requests that grow from {BEFORE} to {AFTER} tokens, pages of {EXTEND_PAGE}:"
     return "\n\n".join([table(head, rows), said, table(("requests", "µs", "dispatches", "syncs"), extended)])
 
 
 if __name__ == "__main__":
-    print(told(*measure()))
+    print(told(measure()))

@@ -66,6 +66,6 @@ def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(frees, "RUNS", 1)
     one = frees.free(4, 16)
     assert (one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs) == (9, 3, 6, 0)
-    text = frees.told([one], [frees.extend(2)])
+    text = frees.told([frees.Round([one], [frees.extend(2)])] * 2)
     assert text.splitlines()[2].startswith("| 4 | 16 | ")
     assert text.splitlines()[-1].endswith(" | 34 | 0 |")
