@@ -274,6 +274,8 @@ class Syncs:
                 if any(fnmatchcase(one, owner) for names in known for one in names):
                     yield model
             return
+        if spelled[:2] == ("call", ("name", "super")):
+            return  # a method that a class of the project has from its bases
         for model in self._models.methods.get(name, ()):
             if model.named or model.form == "none":
                 word = str(spelled[-1]) if spelled[0] in ("name", "attr") else ""
