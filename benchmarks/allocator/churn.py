@@ -146,9 +146,9 @@ class Churn:
 
     def append(self, requests: Sequence[Request], new: Sequence[Tensor]) -> None:
         for request, tokens in zip(requests, new, strict=True):
-            text = self.contents.new(tokens.numel())
-            self.contents.write(tokens, text)
-            request.append(tokens, text)
+            marks = self.contents.new(tokens.numel())
+            self.contents.write(tokens, marks)
+            request.append(tokens, marks)
 
     # Going.
 
@@ -197,12 +197,12 @@ class Churn:
             )
 
     def recover(self) -> None:
-        """A request whose window has gone on takes the window pages of a new one with the same text."""
+        """A request whose window has gone on takes the window pages of a new one with the same marks."""
         node = next((request for request in self.requests if request.cursor), None)
         incoming = Request()
         if node is None or not isinstance(self.allocator, SWAComposite) or not self.grow([incoming], [node.cursor]):
             return
-        self.contents.write(incoming.tokens, node.text[: node.cursor])
+        self.contents.write(incoming.tokens, node.marks[: node.cursor])
         kept = node.tokens[: node.cursor]
         self.call(recover_locked_full, self.allocator, kept, incoming.tokens, start_pos=0)
         node.cursor = 0

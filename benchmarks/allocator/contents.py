@@ -1,4 +1,4 @@
-"""What the pages of live tokens hold: a number for each token, written once; after any moves it must still be there."""
+"""What the pages of live tokens hold: a mark for each token, written once; after any moves it must still be there."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Request:
     """The token ids of a request, what was written for each, and below which position it has no window pages."""
 
     tokens: Tensor = field(default_factory=none)
-    text: Tensor = field(default_factory=none)
+    marks: Tensor = field(default_factory=none)
     cursor: int = 0
 
-    def append(self, tokens: Tensor, text: Tensor) -> None:
-        self.tokens, self.text = torch.cat((self.tokens, tokens)), torch.cat((self.text, text))
+    def append(self, tokens: Tensor, marks: Tensor) -> None:
+        self.tokens, self.marks = torch.cat((self.tokens, tokens)), torch.cat((self.marks, marks))
 
     def cut(self, length: int) -> None:
-        self.tokens, self.text, self.cursor = self.tokens[:length], self.text[:length], min(length, self.cursor)
+        self.tokens, self.marks, self.cursor = self.tokens[:length], self.marks[:length], min(length, self.cursor)
 
 
 class Contents:
@@ -48,23 +48,23 @@ class Contents:
         self.written += count
         return torch.arange(self.written - count, self.written) + 1
 
-    def write(self, tokens: Tensor, text: Tensor) -> None:
+    def write(self, tokens: Tensor, marks: Tensor) -> None:
         """Writes a number for each token, on every side."""
-        self.keys["full"][self.full(tokens)] = text
+        self.keys["full"][self.full(tokens)] = marks
         if self.swa is not None:
-            self.keys["swa"][self.swa(tokens)] = text
+            self.keys["swa"][self.swa(tokens)] = marks
 
     def broken(self, requests: Sequence[Request]) -> list[str]:
         """I16, by side."""
         if not requests:
             return []
-        live = [(request.tokens, request.text) for request in requests]
+        live = [(request.tokens, request.marks) for request in requests]
         problems = [] if self._same("full", self.full, live) else ["full: I16 a live token holds something else"]
         if self.swa is not None:
-            live = [(request.tokens[request.cursor :], request.text[request.cursor :]) for request in requests]
+            live = [(request.tokens[request.cursor :], request.marks[request.cursor :]) for request in requests]
             problems += [] if self._same("swa", self.swa, live) else ["swa: I16 a live token holds something else"]
         return problems
 
     def _same(self, name: str, translate: Callable[[Tensor], Tensor], live: Sequence[tuple[Tensor, Tensor]]) -> bool:
-        tokens, text = (torch.cat(parts) for parts in zip(*live, strict=True))
-        return torch.equal(self.keys[name][translate(tokens)], text)
+        tokens, marks = (torch.cat(parts) for parts in zip(*live, strict=True))
+        return torch.equal(self.keys[name][translate(tokens)], marks)
