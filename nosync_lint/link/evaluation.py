@@ -351,11 +351,11 @@ class Evaluation(Names):
         return kind, value
 
     def _eval_bin(self, expr: Expr, at: At) -> Value:
+        if any(part[0] == "const" and isinstance(part[1], str) for part in expr[2:4]):
+            return Value("str")  # whatever the other side would be taken for: no tensor is added to a text
         left, right = tensor_of(self.evaluate(expr[2], at)), tensor_of(self.evaluate(expr[3], at))
         if left.kind == "list" and expr[1] == "*":
             return left._replace(items=left.items if isinstance(left.items, Value) else vote(left.items or ()))
-        if any(part[0] == "const" and isinstance(part[1], str) for part in expr[2:4]):
-            return Value("str")  # whatever the other side was taken for: no tensor is added to a text
         return self.operations.binary(expr[1], left, right)
 
     def _eval_aug(self, expr: Expr, at: At) -> Value:

@@ -56,12 +56,11 @@ class Pairings:
             for function, site in self._project.calls_by_name.get(name, ())
             if function.module.file.reported and self._reorders(site.call, At(function, site.seq, site.block))
         }
-        for function in self._project.reported:
-            if function.number in reordering:
-                found: dict[int, LostPairing] = {}
-                for lost in self._of(function):
-                    found.setdefault(lost.site.call[4], lost)
-                yield from (found[pos] for pos in sorted(found))
+        for number in sorted(reordering):
+            found: dict[int, LostPairing] = {}
+            for lost in self._of(self._project.functions[number]):
+                found.setdefault(lost.site.call[4], lost)
+            yield from (found[pos] for pos in sorted(found))
 
     def _of(self, function: Function) -> Iterator[LostPairing]:
         record = function.record

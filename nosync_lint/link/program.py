@@ -130,8 +130,11 @@ class Program:
 
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""
+        # What fails here is met again, and told, where a rule asks for it.
+        with suppress(Exception):
+            _ = self.heat
         for kind in self.expected:
-            with suppress(Exception):  # met again, and told, where the rule asks
+            with suppress(Exception):
                 if kind == "capture-sync":
                     _ = self.captured
                 elif kind in _EARLY:

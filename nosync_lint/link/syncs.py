@@ -70,8 +70,9 @@ class Syncs:
         self._project, self._inference, self._semantics, self._roots = project, inference, semantics, roots
         self._index = IndexSemantics(semantics)
         self._models = CallModels()
-        self._names = self._with_aliases(self._models.names)
-        self._sink_names = self._with_aliases(self._models.sinks)
+        aliases = tuple(self._aliases(self._models.names))
+        self._names = self._models.names.union(name for name, _ in aliases)
+        self._sink_names = self._models.sinks.union(name for name, known in aliases if known in self._models.sinks)
         self._forms = {
             "read": self._read,
             "test": self._test,
@@ -124,16 +125,13 @@ class Syncs:
         else:
             yield from self._forms[spot.form](function, spot)
 
-    def _with_aliases(self, known: frozenset[str]) -> frozenset[str]:
-        """The last names of calls that the models know, and what the project calls them."""
-        aliases = {
-            name
-            for function in self._project.functions
-            for name, definitions in function.record.definitions.items()
-            for one in definitions
-            if one.value[0] in ("import", "attr") and one.value[2] in known
-        }
-        return known | aliases
+    def _aliases(self, known: frozenset[str]) -> Iterator[tuple[str, str]]:
+        """What the project calls the last names of calls, with those names."""
+        for function in self._project.functions:
+            for name, definitions in function.record.definitions.items():
+                for one in definitions:
+                    if one.value[0] in ("import", "attr") and one.value[2] in known:
+                        yield name, one.value[2]
 
     # -- index reads and writes --
 
