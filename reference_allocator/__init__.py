@@ -4,8 +4,8 @@ Importing it touches no device.
 """
 
 from reference_allocator.allocator import PageAllocator
-from reference_allocator.band import join_ends
+from reference_allocator.chain import join
 from reference_allocator.composites import SWAComposite
 from reference_allocator.specs import BytePool, Floor, KVSpec, StatePart, StateSpec
 
-__all__ = ["BytePool", "Floor", "KVSpec", "PageAllocator", "SWAComposite", "StatePart", "StateSpec", "join_ends"]
+__all__ = ["BytePool", "Floor", "KVSpec", "PageAllocator", "SWAComposite", "StatePart", "StateSpec", "join"]

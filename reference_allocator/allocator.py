@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from reference_allocator import tables
+from reference_allocator import chain, tables
 from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids
-from reference_allocator.band import EndBand
 from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
 from reference_allocator.host_checks import expect_offsets
 from reference_allocator.records import BandState, Ids
@@ -26,7 +25,7 @@ class AllocatorState(NamedTuple):
 
 
 class PageAllocator(TokenAllocator):
-    """Token ids over one end pool, the owner of its ids.
+    """Token ids over one pool, the owner of its ids.
 
     pool, name: the byte pool, and which of its specs to allocate from.
     virtual_pages: pages of the id space, the sink included; the pool's own page count unless given.
@@ -50,7 +49,7 @@ class PageAllocator(TokenAllocator):
         super().__init__(name, geometry.page_size, pool.device, checked=checked)
         self._virtual_pages = virtual_pages
         ids = self._ids(pool)
-        self.band = EndBand(pool, name, ids, eager=eager, checked=checked, side=side)
+        self.band = chain.make_band(pool, name, ids, eager=eager, checked=checked, side=side)
         self._all_vids = torch.arange(ids.stop, device=pool.device)
         self.free_vids = self._all_vids[ids.first : ids.stop]
 
@@ -65,29 +64,29 @@ class PageAllocator(TokenAllocator):
 
     def available_size(self) -> int:
         """Tokens that `alloc` can hand out now. Host only, never blocks."""
-        return min(self.band.available_pages(), self.free_vids.numel()) * self.page_size
+        chain.settle(self.band)
+        return chain.most(lambda pages: chain.fits({self.band: pages}), self.free_vids.numel()) * self.page_size
 
     def schedulable_size(self) -> int:
-        """Tokens that `alloc` can hand out after relief by the neighbour. Host only, never blocks."""
-        return min(self.band.schedulable_pages(), self.free_vids.numel()) * self.page_size
+        """Tokens that `alloc` can hand out after relief by the neighbours. Host only, never blocks."""
+        chain.settle(self.band)
+        return (
+            chain.most(lambda pages: chain.fits_after_relief({self.band: pages}), self.free_vids.numel())
+            * self.page_size
+        )
 
     def fits(self, pages: int) -> bool:
         """Whether so many pages can be minted now. Host only, never blocks."""
-        return pages <= self.band.available_pages() and pages <= self.free_vids.numel()
+        return pages <= self.free_vids.numel() and chain.fits({self.band: pages})
 
     def admit(self, pages: int) -> bool:
-        """See `TokenAllocator`. Applies deferred frees and compactions, then packs the neighbour by what is missing."""
+        """See `TokenAllocator`. Applies deferred frees, then neighbours give what is missing: see `chain.relieve`."""
+        chain.settle(self.band)
         if self.fits(pages):
             return True
         self.apply_deferred()
-        band, other = self.band, self.band.neighbour
-        band.await_moves()
-        if other is not None:
-            other.await_moves()
-        missing = (pages - band.hole_count) * band.page_bytes - band.gap_bytes
-        if missing > 0 and other is not None and pages <= band.schedulable_pages():
-            other.pack(min(other.hole_count, -(-missing // other.page_bytes)))
-            other.await_moves()
+        if pages <= self.free_vids.numel():
+            chain.relieve({self.band: pages})
         return self.fits(pages)
 
     def upcoming(self, pages: int) -> Tensor:
@@ -100,7 +99,7 @@ class PageAllocator(TokenAllocator):
         if taken is None:
             raise CapacityError(
                 self.name, "mint", "pages that were not admitted",
-                pages=pages, holes=self.band.hole_count, room=self.band.room(), free_ids=self.free_vids.numel(),
+                pages=pages, holes=self.band.hole_count, span=self.band.span, free_ids=self.free_vids.numel(),
             )  # fmt: skip
         minted, self.free_vids = self.free_vids[:pages], self.free_vids[pages:]
         self.band.bind(minted, taken)
@@ -208,7 +207,7 @@ class PageAllocator(TokenAllocator):
     # Reading.
 
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
-        """Physical token ids: see `EndBand.translate`. Never blocks."""
+        """Physical token ids: see `Band.translate`. Never blocks."""
         return self.band.translate(tokens, out)
 
     # Starting over.

@@ -1,4 +1,4 @@
-"""An end pool: physical pages between one end of the byte buffer and a frontier, with holes where pages were freed.
+"""One sub-pool: page tables, and physical pages of one region of the byte buffer, with holes where pages were freed.
 
 Counts are host integers, contents are device tables, and no decision reads a device value. The list of holes is an
 immutable value: every change replaces it, so a slice that was handed out stays as it is.
@@ -6,6 +6,7 @@ immutable value: every change replaces it, so a slice that was handed out stays 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -13,42 +14,34 @@ from torch import Tensor
 
 from reference_allocator import tables
 from reference_allocator.error_word import ErrorWord, Fault
-from reference_allocator.errors import ArgumentError, CapacityError, SpecError, StateError
+from reference_allocator.errors import ArgumentError, CapacityError, StateError
 from reference_allocator.host_checks import expect_bound, expect_unbound
-from reference_allocator.records import BandState, Ids, Pending, Reservation, Taken
+from reference_allocator.records import BandState, Ids, Reservation, Span, Taken
 from reference_allocator.specs import BytePool, KVSpec
-from reference_allocator.streams import SideQueue, StreamEvent
+from reference_allocator.streams import StreamEvent
 
 SCRATCH_BYTES = 1 << 20
 """Memory that moves go through, or one page where a page is larger: a bound, whatever the number of pages moved."""
 
 
-class EndBand:
-    """One sub-pool that grows `up` from the sink or `down` from the top.
+class Band(ABC):
+    """The physical pages `[lo, hi)` of one sub-pool: live, holes, or pending.
 
     pool, name: the byte pool, and which of its specs this is.
     ids: the virtual pages; the owner's count, which is not this pool's own where another pool mints them.
-    eager: every free compacts at once instead of leaving holes.
     checked: frees and bindings report misuse in the error word, or raise before any write on a CPU.
-    side: a queue for compaction beside the current stream, or None.
-    Raises `SpecError` for a floating pool. Queues fills; never blocks the host.
+    Queues fills; never blocks the host.
     """
 
-    neighbour: EndBand | None = None
+    below: Band | None = None
+    above: Band | None = None
 
-    def __init__(
-        self, pool: BytePool, name: str, ids: Ids, *, eager: bool, checked: bool, side: SideQueue | None = None
-    ) -> None:
+    def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool) -> None:
         geometry = pool.geometry[name]
-        if geometry.grow == "float":
-            raise SpecError(name, "band", "a floating pool has no end")
         self.pool = pool
         self.name = name
-        self.up = geometry.grow == "up"
-        self.eager = eager
         self.checked = checked
         self.raises = checked and pool.device.type == "cpu"
-        self.side = side
         self.device = pool.device
         self.page_size = geometry.page_size
         self.page_bytes = geometry.page_bytes
@@ -68,7 +61,6 @@ class EndBand:
         self._p2v = torch.empty(geometry.pages + 1, dtype=torch.int64, device=self.device)
         self._physical = torch.arange(geometry.pages, device=self.device)
         self._no_pages = self._physical[:0]
-        self.pending: list[Pending] = []
         self.reserved: dict[int, Reservation] = {}
         self.reshape(ids)
 
@@ -84,38 +76,71 @@ class EndBand:
 
     def clear(self) -> None:
         """Unbinds everything and forgets errors, pending pages and the forward event. Queues 5 fills; never blocks."""
-        for batch in self.pending:
-            batch.done.wait()
-        self.pending.clear()
         self.reserved.clear()
         tables.reset(self.v2p)
         tables.reset(self.p2v)
         self.error.clear()
         self.holes = self._no_pages
-        self.wm = self.min_page if self.up else self.pages - 1
+        self.lo, self.hi = self.empty_span()
         self.live = 0
         self.fwd_event = None
-        self._holes_sorted = True
+        self._descending: bool | None = None
         self.epoch += 1
 
-    # Capacity: host arithmetic.
+    # Where the region may be: host arithmetic.
+
+    @property
+    @abstractmethod
+    def transparent(self) -> bool:
+        """Whether neighbours look through this pool, because it is nowhere. Host only."""
+
+    @property
+    @abstractmethod
+    def drains_descending(self) -> bool:
+        """Whether the highest hole is handed out first. Host only."""
+
+    @abstractmethod
+    def empty_span(self) -> Span:
+        """The region of a pool without pages. Host only."""
+
+    @abstractmethod
+    def growth(self, count: int, span: Span, low: int, high: int) -> tuple[range, ...] | None:
+        """The pages by which a region could grow by `count`, between the bytes `low` and `high`; None if it cannot.
+
+        Host only."""
+
+    @abstractmethod
+    def relieved(self, spare: int) -> tuple[Span, int]:
+        """The region after so many holes were packed away, and pages that could stand anywhere. Host only."""
+
+    @property
+    def low_limit(self) -> int:
+        """Byte where the nearest pool below ends that is not transparent, or the sink. Host only."""
+        other = self.below
+        while other is not None and other.transparent:
+            other = other.below
+        return self.pool.sink_bytes if other is None else other.hi * other.page_bytes
+
+    @property
+    def high_limit(self) -> int:
+        """Byte where the nearest pool above begins that is not transparent, or the end of the budget. Host only."""
+        other = self.above
+        while other is not None and other.transparent:
+            other = other.above
+        return self.pool.total_bytes if other is None else other.lo * other.page_bytes
+
+    def first_page(self, low: int) -> int:
+        """The first page that lies above a byte and past the sink. Host only."""
+        return max(-(-low // self.page_bytes), self.min_page)
+
+    def last_page(self, high: int) -> int:
+        """One past the last page that ends below a byte. Host only."""
+        return min(high // self.page_bytes, self.pages)
 
     @property
     def span(self) -> int:
-        """Pages between the pool's end and its frontier: live, holes and pending. Host only."""
-        return self.wm - self.min_page if self.up else self.pages - 1 - self.wm
-
-    @property
-    def frontier(self) -> int:
-        """Byte at which the pool's region ends. Host only."""
-        return (self.wm if self.up else self.wm + 1) * self.page_bytes
-
-    @property
-    def gap_bytes(self) -> int:
-        """Bytes between this frontier and the neighbour's. Host only."""
-        if self.neighbour is None:
-            return self.pool.total_bytes - self.frontier if self.up else self.frontier - self.pool.sink_bytes
-        return self.neighbour.frontier - self.frontier if self.up else self.frontier - self.neighbour.frontier
+        """Pages of the region: live, holes and pending. Host only."""
+        return self.hi - self.lo
 
     @property
     def hole_count(self) -> int:
@@ -125,7 +150,7 @@ class EndBand:
     @property
     def pending_count(self) -> int:
         """Pages that are neither live nor reusable yet. Host only."""
-        return sum(batch.pages for batch in self.pending) + sum(held.pages.numel() for held in self.reserved.values())
+        return sum(held.pages.numel() for held in self.reserved.values())
 
     @property
     def pages_not_live(self) -> int:
@@ -135,30 +160,6 @@ class EndBand:
         """
         return self.pages - self.min_page - self.live
 
-    @property
-    def index_room(self) -> int:
-        """Pages by which the frontier could move if the gap had no end. Host only."""
-        return self.pages - self.min_page - self.span
-
-    def room(self, gap_bytes: int | None = None) -> int:
-        """Pages by which the frontier can move, in the present gap or in one of so many bytes. Host only."""
-        gap = self.gap_bytes if gap_bytes is None else gap_bytes
-        return min(gap // self.page_bytes, self.index_room)
-
-    def available_pages(self) -> int:
-        """Pages that can be taken now. Host only, never blocks: done compactions are credited, others are not."""
-        self.settle()
-        return self.room() + self.hole_count
-
-    def schedulable_pages(self) -> int:
-        """Pages that could be taken if the neighbour gave up its holes. Host only, never blocks."""
-        self.settle()
-        return self.room(self.gap_bytes + self._neighbour_holes_bytes()) + self.hole_count
-
-    def _neighbour_holes_bytes(self) -> int:
-        other = self.neighbour
-        return other.hole_count * other.page_bytes if other is not None and other.may_move() else 0
-
     def may_move(self) -> bool:
         """Whether every gate lets pages be relocated, and no transfer knows any by its place. Host only."""
         return not self.reserved and all(gate() for gate in self.gates.values())
@@ -166,36 +167,31 @@ class EndBand:
     # Taking, binding, freeing.
 
     def take(self, count: int) -> Taken | None:
-        """Reserves physical pages: holes first, nearest the pool's own end, the rest at the frontier.
+        """Reserves physical pages: holes first, nearest the pool's own end, the rest where the region can grow.
 
         None, and nothing changed, where there are too few. Sorts the holes if part of a changed list is taken; never
         blocks the host.
         """
         drained = min(count, self.hole_count)
-        grown = count - drained
-        if grown > self.room():
+        grown = self.growth(count - drained, Span(self.lo, self.hi), self.low_limit, self.high_limit)
+        if grown is None:
             return None
-        if self.up:
-            start = self.wm
-            self.wm += grown
-        else:
-            self.wm -= grown
-            start = self.wm + 1
+        self.lo, self.hi = Span(self.lo, self.hi).widened(grown)
         self.epoch += 1
-        return Taken(self._drain(drained) if drained else None, start, grown)
+        return Taken(self._drain(drained) if drained else None, grown)
 
     def _drain(self, count: int) -> Tensor:
         self.await_moves()
         if count < self.hole_count:
-            self._sort_holes()
+            self._sort_holes(descending=self.drains_descending)
         drained = self.holes[:count]
         self.holes = self.holes[count:]
         return drained
 
-    def _sort_holes(self) -> None:
-        if not self._holes_sorted:
-            self.holes = torch.sort(self.holes, descending=not self.up).values
-            self._holes_sorted = True
+    def _sort_holes(self, *, descending: bool) -> None:
+        if self._descending is not descending:
+            self.holes = torch.sort(self.holes, descending=descending).values
+            self._descending = descending
 
     def alloc_with_virtual(self, pages: Tensor) -> None:
         """Binds virtual pages (int64 `[k]`, none bound here) to physical pages of this pool.
@@ -209,7 +205,8 @@ class EndBand:
         if taken is None:
             raise CapacityError(
                 self.name, "alloc_with_virtual", "no room for promised pages",
-                pages=pages.numel(), holes=self.hole_count, room=self.room(), gap_bytes=self.gap_bytes,
+                pages=pages.numel(), holes=self.hole_count, span=(self.lo, self.hi),
+                low_limit=self.low_limit, high_limit=self.high_limit,
             )  # fmt: skip
         self.bind(pages, taken)
 
@@ -221,19 +218,21 @@ class EndBand:
         self.live += pages.numel()
         if self._zeroes:
             self.await_forward()
-        if taken.drained is None:
-            tables.bind_range(self.v2p, self.p2v, pages, self._physical, taken.start)
+        if taken.drained is None and len(taken.grown) == 1:
+            grown = taken.grown[0]
+            tables.bind_range(self.v2p, self.p2v, pages, self._physical, grown.start)
             if self._zeroes:
-                self._envelopes[taken.start : taken.start + taken.grown].zero_()
+                self._envelopes[grown.start : grown.stop].zero_()
             return
-        physical = self._pages_of(taken, taken.drained)
+        physical = self._pages_of(taken)
         tables.bind_pairs(self.v2p, self.p2v, pages, physical)
         if self._zeroes:
             self._envelopes.index_fill_(0, physical, 0)
 
-    def _pages_of(self, taken: Taken, drained: Tensor) -> Tensor:
-        grown = self._physical[taken.start : taken.start + taken.grown]
-        return torch.cat((drained, grown)) if taken.grown else drained
+    def _pages_of(self, taken: Taken) -> Tensor:
+        parts = [] if taken.drained is None else [taken.drained]
+        parts += [self._physical[pages.start : pages.stop] for pages in taken.grown]
+        return torch.cat(parts) if len(parts) > 1 else (*parts, self._no_pages)[0]
 
     # Pages for contents that come from elsewhere.
 
@@ -248,8 +247,7 @@ class EndBand:
         if taken is None:
             return None
         self.transfers += 1
-        pages = self._pages_of(taken, self._no_pages if taken.drained is None else taken.drained)
-        held = Reservation(self.transfers, pages.clone())
+        held = Reservation(self.transfers, self._pages_of(taken).clone())
         self.reserved[held.number] = held
         self.epoch += 1
         return held
@@ -290,7 +288,7 @@ class EndBand:
 
     def _add_holes(self, physical: Tensor) -> None:
         self.holes = torch.cat((self.holes, physical))
-        self._holes_sorted = False
+        self._descending = None
         self.epoch += 1
 
     def expect_bound(self, pages: Tensor, operation: str) -> None:
@@ -348,11 +346,9 @@ class EndBand:
 
     def take_back(self, physical: Tensor) -> None:
         """Makes holes of physical pages (int64 `[k]`) that the tables have let go of. One launch; never blocks."""
-        self._add_holes(physical)
         self.live -= physical.numel()
         self.frees += 1
-        if self.eager:
-            self.pack(min(physical.numel(), self.hole_count))
+        self._add_holes(physical)
 
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids of virtual ones (both int64, same shape); negative, unbound and foreign ids give 0.
@@ -369,42 +365,27 @@ class EndBand:
         self.await_moves()
         return tables.translate(self.v2p, tokens, self.page_size, out)
 
-    # Compaction.
+    # Moving.
 
+    @abstractmethod
     def pack(self, pages: int) -> int:
-        """Gives `pages` back at the frontier by moving what lives there into holes; returns how many it gave.
+        """Gives `pages` back at an edge by moving what lives there into holes; returns how many it gave.
 
-        0 where a gate forbids moves. The new frontier does not depend on where the holes are, so nothing is read.
-        Raises `ArgumentError` for a negative count and for more than there are holes. Waits, on the stream, for the
-        forward event; queues about 25 launches; never blocks the host. With a side queue the pages are pending until
-        the queue has passed.
+        0 where a gate forbids moves. Raises `ArgumentError` for a negative count and for more than there are holes.
+        Waits, on the stream, for the forward event; queues about 25 launches; never blocks the host.
         """
+
+    def expect_packable(self, pages: int) -> None:
+        """Raises `ArgumentError` for a negative count and for more than there are holes. Host only."""
         if not 0 <= pages <= self.hole_count:
             raise ArgumentError(self.name, "pack", "not that many holes", pages=pages, holes=self.hole_count)
-        if pages == 0 or not self.may_move():
-            return 0
-        self.settle()
-        if self.pending and not self._at_frontier(self.pending[0]):
-            self.await_moves()
-        vacated = sum(batch.pages for batch in self.pending)
-        low = self.wm - vacated - pages if self.up else self.wm + vacated + 1
-        self.epoch += 1
-        self.moves += 1
-        if self.side is None:
-            self.await_forward()
-            self._move(low, pages)
-            self.wm += -pages if self.up else pages
-            return pages
-        holes = self.holes
-        done = self.side.run(lambda: self._move(low, pages), self.fwd_event)
-        self.pending.append(Pending(low, pages, done, holes))
-        return pages
 
-    def _move(self, low: int, count: int) -> None:
-        self._sort_holes()
+    def _compact(self, low: int, count: int, *, descending: bool) -> None:
+        """Empties the pages from `low` at one edge of the region into the holes that are best in that order."""
+        self._sort_holes(descending=descending)
         moves, self.holes = tables.plan_pack(self.p2v, self.holes, self._physical[low : low + count], low)
         if self.checked:
-            outside = low - moves.target if self.up else moves.target - (low + count - 1)
+            outside = moves.target - (low + count - 1) if descending else low - moves.target
             self.error.expect_positive(Fault.PLAN_OVERFLOW, torch.where(moves.ok, outside, 1))
         tables.move_pages(self._envelopes, moves, self._scratch)
         tables.commit_pack(self.v2p, self.p2v, moves)
@@ -423,36 +404,20 @@ class EndBand:
         if self.fwd_event is not None:
             self.fwd_event.wait()
 
+    @abstractmethod
     def settle(self) -> None:
-        """Credits compactions whose queue has passed, oldest first. Asks events; never blocks."""
-        while self.pending and self.pending[0].done.query():
-            self._release(self.pending.pop(0))
+        """Credits compactions beside the current stream that are done. Asks events; never blocks."""
 
+    @abstractmethod
     def await_moves(self) -> None:
-        """The current stream waits for all compactions, and their pages are credited. Does not block the host."""
-        for batch in self.pending:
-            batch.done.wait()
-        while self.pending:
-            self._release(self.pending.pop(0))
-
-    def _at_frontier(self, batch: Pending) -> bool:
-        return batch.low + batch.pages == self.wm if self.up else batch.low == self.wm + 1
-
-    def _release(self, batch: Pending) -> None:
-        if self.side is not None:
-            self.side.hand_over((self.holes,))
-        if self._at_frontier(batch):
-            self.wm += -batch.pages if self.up else batch.pages
-        else:  # The pool has grown past them meanwhile.
-            self._add_holes(self._physical[batch.low : batch.low + batch.pages])
-        self.epoch += 1
+        """The current stream waits for compactions beside it, and their pages are credited. Does not block the host."""
 
     # Taking back.
 
     def backup(self) -> BandState:
         """The present state in O(1), for `restore`. Credits what is done; queues nothing, never blocks."""
         self.await_moves()
-        return BandState(self.wm, self.holes, self.live, self.moves, self.frees, self.transfers)
+        return BandState(self.lo, self.hi, self.holes, self.live, self.moves, self.frees, self.transfers)
 
     def expect_restorable(self, state: BandState) -> None:
         """Raises `StateError` if pages were freed, moved or reserved since `state`. Host only."""
@@ -469,13 +434,6 @@ class EndBand:
         Queues 3 launches on the current stream; never blocks the host.
         """
         tables.unbind(self.v2p, self.p2v, pages)
-        self.wm, self.holes, self.live = state.wm, state.holes, state.live
-        self._holes_sorted = False
+        self.lo, self.hi, self.holes, self.live = state.lo, state.hi, state.holes, state.live
+        self._descending = None
         self.epoch += 1
-
-
-def join_ends(first: EndBand, second: EndBand) -> None:
-    """Makes two end pools neighbours. Raises `SpecError` unless one grows up and the other down. Host only."""
-    if first.up == second.up:
-        raise SpecError(first.name, "join_ends", "both pools grow the same way", other=second.name)
-    first.neighbour, second.neighbour = second, first

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_allocator import tables
+from reference_allocator import chain, tables
 from reference_allocator.allocator import AllocatorState, PageAllocator
 from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
-from reference_allocator.band import EndBand, join_ends
+from reference_allocator.band import Band
+from reference_allocator.chain import Demand
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
@@ -63,15 +63,15 @@ class SWAComposite(TokenAllocator):
         self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side)
         super().__init__(f"{full}+{swa}", sizes[full], pool.device, checked=self.full.checked)
         self.pool = pool
-        self.swa = EndBand(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
-        join_ends(self.full.band, self.swa)
+        self.swa = chain.make_band(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
+        chain.join(self.full.band, self.swa)
         self._available: tuple[tuple[int, ...], int] = ((), 0)
 
     def _followed(self) -> Ids:
         return self.full.band.ids._replace(owner=False)
 
     @property
-    def bands(self) -> tuple[EndBand, EndBand]:
+    def bands(self) -> tuple[Band, Band]:
         """The pools, owner first. Host only."""
         return self.full.band, self.swa
 
@@ -82,82 +82,53 @@ class SWAComposite(TokenAllocator):
 
     # Capacity.
 
-    def _short_bytes(self, full_pages: int, swa_pages: int) -> int:
-        """Bytes that the gap lacks for so many pages; not above 0 where they fit."""
-        full, swa = self.bands
-        grown = max(0, full_pages - full.hole_count) * full.page_bytes
-        return grown + max(0, swa_pages - swa.hole_count) * swa.page_bytes - full.gap_bytes
-
-    def _has_indices(self, full_pages: int, swa_pages: int) -> bool:
-        full, swa = self.bands
-        return (
-            full_pages <= full.hole_count + full.index_room
-            and swa_pages <= swa.hole_count + swa.index_room
-            and full_pages <= self.full.free_vids.numel()
-        )
-
-    def _spare(self, full_pages: int, swa_pages: int) -> list[tuple[EndBand, int]]:
-        """Bands that may move, with the holes that such a demand leaves."""
-        demands = zip(self.bands, (full_pages, swa_pages), strict=True)
-        return [(band, max(0, band.hole_count - pages)) for band, pages in demands if band.may_move()]
+    def demand(self, full_pages: int, swa_pages: int) -> Demand:
+        """So many pages of each pool. Host only."""
+        return {self.full.band: full_pages, self.swa: swa_pages}
 
     def fits(self, full_pages: int, swa_pages: int) -> bool:
         """Whether both pools have room for these pages together, as they are. Host only, never blocks."""
-        return self._has_indices(full_pages, swa_pages) and self._short_bytes(full_pages, swa_pages) <= 0
-
-    def _fits_after_relief(self, full_pages: int, swa_pages: int) -> bool:
-        spare = sum(holes * band.page_bytes for band, holes in self._spare(full_pages, swa_pages))
-        return self._has_indices(full_pages, swa_pages) and self._short_bytes(full_pages, swa_pages) <= spare
+        return full_pages <= self.full.free_vids.numel() and chain.fits(self.demand(full_pages, swa_pages))
 
     def memo_key(self) -> tuple[int, ...]:
         """Changes whenever a capacity may have changed. Host only."""
-        return (*(band.epoch for band in self.bands), self.full.free_vids.numel())
+        return (*(band.epoch for band in chain.members(self.swa)), self.full.free_vids.numel())
 
     def available_size(self) -> int:
         """Tokens that `alloc` can hand out now, on both sides. Host only, memoised, never blocks."""
-        for band in self.bands:
-            band.settle()
+        chain.settle(self.swa)
         if self._available[0] != self.memo_key():
             self._available = (self.memo_key(), self.count_available())
         return self._available[1]
 
     def count_available(self) -> int:
         """`available_size` without its memo. Host only, never blocks."""
-        return self._most(self.fits)
+        return self._most(chain.fits)
 
     def schedulable_size(self) -> int:
         """Tokens that `alloc` can hand out after relief: what admission and eviction go by. Host only, never blocks."""
-        for band in self.bands:
-            band.settle()
-        return self._most(self._fits_after_relief)
+        chain.settle(self.swa)
+        return self._most(chain.fits_after_relief)
 
-    def _most(self, fit: Callable[[int, int], bool]) -> int:
-        """Tokens of the largest equal demand that fits; whatever fits, less of it does too."""
-        demands = range(1, self.full.free_vids.numel() + 1)
-        return bisect_left(demands, True, key=lambda pages: not fit(pages, pages)) * self.page_size
+    def _most(self, fit: Callable[[Demand], bool]) -> int:
+        """Tokens of the largest equal demand that fits."""
+        return chain.most(lambda pages: fit(self.demand(pages, pages)), self.full.free_vids.numel()) * self.page_size
 
     def admit(self, pages: int) -> bool:
         """See `TokenAllocator`."""
         return self.admit_each(pages, pages)
 
     def admit_each(self, full_pages: int, swa_pages: int) -> bool:
-        """Whether both pools have room for these pages, after relief: deferred frees, compactions under way, and
-        packing of spare holes.
+        """Whether both pools have room for these pages, after relief: deferred frees, then see `chain.relieve`.
 
-        Nothing is packed where that would not be enough. Waits on the stream for compactions; never blocks the host.
+        Waits on the stream for compactions; never blocks the host.
         """
-        for band in self.bands:
-            band.settle()
+        chain.settle(self.swa)
         if self.fits(full_pages, swa_pages):
             return True
         self.apply_deferred()
-        for band in self.bands:
-            band.await_moves()
-        if self._short_bytes(full_pages, swa_pages) > 0 and self._fits_after_relief(full_pages, swa_pages):
-            for band, spare in self._spare(full_pages, swa_pages):
-                short = self._short_bytes(full_pages, swa_pages)
-                band.pack(min(spare, max(0, -(-short // band.page_bytes))))
-                band.await_moves()
+        if full_pages <= self.full.free_vids.numel():
+            chain.relieve(self.demand(full_pages, swa_pages))
         return self.fits(full_pages, swa_pages)
 
     def upcoming(self, pages: int) -> Tensor:
@@ -346,11 +317,11 @@ class SWAComposite(TokenAllocator):
     # Reading.
 
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
-        """Physical token ids on full: see `EndBand.translate`. Never blocks."""
+        """Physical token ids on full: see `Band.translate`. Never blocks."""
         return self.full.translate(tokens, out)
 
     def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
-        """Physical token ids on the window pool, 0 for those out of it: see `EndBand.translate`. Never blocks."""
+        """Physical token ids on the window pool, 0 for those out of it: see `Band.translate`. Never blocks."""
         return self.swa.translate(tokens, out)
 
     # The mapping, as a pool with a table from full to window tokens would have it.

@@ -1,4 +1,4 @@
-"""What end pools hand around and remember."""
+"""What pools hand around and remember."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ class Ids(NamedTuple):
     owner: bool
 
 
+class Span(NamedTuple):
+    """Physical pages from `lo` up to `hi`."""
+
+    lo: int
+    hi: int
+
+    def widened(self, grown: tuple[range, ...]) -> Span:
+        """This region and ranges that touch it, or the range alone where there is no region yet. Host only."""
+        whole = [pages for pages in (range(self.lo, self.hi), *grown) if pages]
+        return Span(min(pages.start for pages in whole), max(pages.stop for pages in whole)) if whole else self
+
+
 class Taken(NamedTuple):
-    """Physical pages about to be bound: those drained from the holes, then `grown` ascending ones from `start`."""
+    """Physical pages about to be bound: those drained from the holes, then the ranges by which the region grew."""
 
     drained: Tensor | None
-    start: int
-    grown: int
+    grown: tuple[range, ...]
 
 
 class Pending(NamedTuple):
@@ -50,7 +61,8 @@ class Reservation(NamedTuple):
 class BandState(NamedTuple):
     """What `backup` remembers."""
 
-    wm: int
+    lo: int
+    hi: int
     holes: Tensor
     live: int
     moves: int

@@ -57,6 +57,19 @@ def bind_pairs(v2p: Tensor, p2v: Tensor, pages: Tensor, physical: Tensor) -> Non
     p2v.index_copy_(0, physical, pages)
 
 
+def rebind_range(v2p: Tensor, p2v: Tensor, physical: Tensor, source: int, target: int, count: int) -> None:
+    """Gives `count` pages from `target` to the owners of as many live ones from `source`; the ranges are disjoint."""
+    owners = p2v[source : source + count]
+    v2p.index_copy_(0, owners, physical[target : target + count])
+    p2v[target : target + count].copy_(owners)
+    owners.fill_(TOMBSTONE)
+
+
+def copy_range(envelopes: Tensor, source: int, target: int, count: int) -> None:
+    """Copies `count` whole pages from `source` to `target`; the ranges are disjoint."""
+    envelopes[target : target + count].copy_(envelopes[source : source + count])
+
+
 def unbind(v2p: Tensor, p2v: Tensor, pages: Tensor) -> Tensor:
     """Tombstones bound pages on both sides. Returns the physical pages they held.
 

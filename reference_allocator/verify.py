@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from reference_allocator.allocator import PageAllocator
-from reference_allocator.band import EndBand
+from reference_allocator.band import Band
 from reference_allocator.composites import SWAComposite
+from reference_allocator.end_band import EndBand
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import PoisonedError
 from reference_allocator.specs import MAX_TOKEN_IDS
@@ -23,7 +24,7 @@ def read(tensor: Tensor) -> list[int]:
     return list(tensor.tolist())
 
 
-def faults(band: EndBand) -> Fault:
+def faults(band: Band) -> Fault:
     """The bits of a band's error word. Blocks the host."""
     word = Fault(0)
     for bit, lowest in enumerate(read(band.error.cells)):
@@ -32,7 +33,7 @@ def faults(band: EndBand) -> Fault:
     return word
 
 
-def check_bands(name: str, bands: Sequence[EndBand]) -> None:
+def check_bands(name: str, bands: Sequence[Band]) -> None:
     """Raises `PoisonedError`, with the bits by pool, if any error word is set. Blocks the host."""
     found = {band.name: repr(faults(band)) for band in bands if faults(band)}
     if found:
@@ -72,15 +73,16 @@ def verify_sides(composite: SWAComposite) -> list[str]:
     return [f"{composite.name}: {problem}" for holds, problem in said if not holds]
 
 
-def verify_band(band: EndBand) -> list[str]:
+def verify_band(band: Band) -> list[str]:
     """I1 to I4, I7 to I11, I15 and the error word for one pool. Blocks the host."""
-    for batch in band.pending:
+    vacated = band.pending if isinstance(band, EndBand) else []
+    for batch in vacated:
         batch.done.wait()
     v2p, p2v, holes = read(band.v2p), read(band.p2v), read(band.holes)
-    first, last = (band.min_page, band.wm) if band.up else (band.wm + 1, band.pages)
+    first, last = band.lo, band.hi
     bound = {page: held for page, held in enumerate(v2p[:-1]) if page and held >= 0}
     owners = {held: page for held, page in enumerate(p2v[:-1]) if held and page >= 0}
-    pending = {page for batch in band.pending for page in range(batch.low, batch.low + batch.pages)}
+    pending = {page for batch in vacated for page in range(batch.low, batch.low + batch.pages)}
     pending |= {page for held in band.reserved.values() for page in read(held.pages)}
     said = [
         (v2p[0] == 0 and p2v[0] == 0, f"I1 the sink maps to {v2p[0]} and {p2v[0]}"),
@@ -103,8 +105,12 @@ def verify_band(band: EndBand) -> list[str]:
         ),
         (0 not in holes, "I7 the sink is a hole"),
         (-1 not in holes, "I8 a tombstone is a hole"),
-        (band.gap_bytes >= 0, f"I9 the frontiers cross by {-band.gap_bytes} bytes"),
-        (band.frontier >= band.pool.sink_bytes, f"I9 the frontier {band.frontier} lies in the sink"),
+        (
+            band.transparent
+            or (band.low_limit <= band.lo * band.page_bytes and band.hi * band.page_bytes <= band.high_limit),
+            f"I9 the region [{band.lo}, {band.hi}) crosses the bytes [{band.low_limit}, {band.high_limit})",
+        ),
+        (band.min_page <= band.lo <= band.hi <= band.pages, f"I9 the region [{band.lo}, {band.hi}) leaves the pool"),
         (band.live == len(owners), f"I10 the host counts {band.live} live pages, the tables {len(owners)}"),
         (band.pages * band.page_size < MAX_TOKEN_IDS, "I15 token ids do not fit in 31 bits"),
         (faults(band) == 0, f"error word {faults(band)!r}"),

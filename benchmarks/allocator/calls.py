@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.allocator.pools import byte_pool, got
-from reference_allocator import PageAllocator, SWAComposite, join_ends
+from reference_allocator import PageAllocator, SWAComposite, join
 from reference_allocator.naive import NaiveAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 
@@ -36,7 +36,7 @@ class Bench:
         """One of two neighbours that each own their ids."""
         pool = byte_pool(PAGE_SIZE, PAGES, self.device)
         owners = {each: PageAllocator(pool, each, checked=self.checked) for each in ("full", "swa")}
-        join_ends(owners["full"].band, owners["swa"].band)
+        join(owners["full"].band, owners["swa"].band)
         return owners[name]
 
     def both(self) -> SWAComposite:

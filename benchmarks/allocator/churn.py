@@ -25,7 +25,7 @@ from benchmarks.allocator.contents import Contents, Request
 from benchmarks.allocator.pools import byte_pool
 from benchmarks.document import table
 from reference_allocator import PageAllocator, SWAComposite
-from reference_allocator.band import EndBand
+from reference_allocator.band import Band
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import verify
 
@@ -66,7 +66,7 @@ class Churn:
         self.size = case.page_size
         pool = byte_pool(case.page_size, PAGES)
         self.allocator: PageAllocator | SWAComposite
-        self.bands: tuple[EndBand, ...]
+        self.bands: tuple[Band, ...]
         if case.pools == 1:
             self.allocator = PageAllocator(pool, "full", eager=case.eager, checked=False)
             self.bands = (self.allocator.band,)

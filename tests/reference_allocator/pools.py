@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from reference_allocator import BytePool, KVSpec, PageAllocator, join_ends
+from reference_allocator import BytePool, KVSpec, PageAllocator, join
 
 TOTAL = 65536
 
@@ -24,7 +24,7 @@ def two_owners(page_size: int = 4, total: int = TOTAL, **options: bool) -> tuple
     """Two allocators, neighbours in one pool, each the owner of its ids."""
     pool = byte_pool(page_size, total)
     up, down = PageAllocator(pool, "full", **options), PageAllocator(pool, "swa", **options)
-    join_ends(up.band, down.band)
+    join(up.band, down.band)
     return up, down
 
 

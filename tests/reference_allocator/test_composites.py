@@ -42,7 +42,7 @@ def lists(both: SWAComposite) -> tuple[object, ...]:
     """All state that a refused operation must leave alone."""
     return (
         *(
-            (band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.wm, band.live, band.epoch)
+            (band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.lo, band.hi, band.live, band.epoch)
             for band in both.bands
         ),
         both.full.free_vids.tolist(),
@@ -97,11 +97,11 @@ def test_the_predicate_agrees_with_trying() -> None:
         full, swa = both.bands
         for full_pages, swa_pages in product(range(0, 16, 3), range(0, 31, 5)):
             grown = [max(0, want - band.hole_count) for want, band in ((full_pages, full), (swa_pages, swa))]
-            top, bottom = full.wm + grown[0], swa.wm - grown[1]
+            top, bottom = full.hi + grown[0], swa.lo - grown[1]
             works = (
                 top <= full.pages
-                and bottom + 1 >= swa.min_page
-                and top * full.page_bytes <= (bottom + 1) * swa.page_bytes
+                and bottom >= swa.min_page
+                and top * full.page_bytes <= bottom * swa.page_bytes
                 and full_pages <= both.full.free_vids.numel()
             )
             assert both.fits(full_pages, swa_pages) == works

@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from reference_allocator import PageAllocator, SWAComposite, join_ends
+from reference_allocator import PageAllocator, SWAComposite, join
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
@@ -70,7 +70,7 @@ def test_churn_stops_the_host_nowhere(page_size: int, eager: bool, pools: int) -
     pool = byte_pool(page_size, 12 * page_size * 1536)
     if pools == 1:
         allocator: PageAllocator | SWAComposite = PageAllocator(pool, "full", eager=eager, checked=False)
-        join_ends(allocator.band, PageAllocator(pool, "swa", checked=False).band)  # type: ignore[union-attr]
+        join(allocator.band, PageAllocator(pool, "swa", checked=False).band)  # type: ignore[union-attr]
     else:
         allocator = SWAComposite(pool, eager=eager, checked=False)
     rows: list[tuple[torch.Tensor, int]] = []
