@@ -7,5 +7,18 @@ from reference_allocator.allocator import PageAllocator
 from reference_allocator.chain import join
 from reference_allocator.composites import SWAComposite
 from reference_allocator.specs import BytePool, Floor, KVSpec, StatePart, StateSpec
+from reference_allocator.state import MambaComposite, StateSlots, SWAMambaComposite
 
-__all__ = ["BytePool", "Floor", "KVSpec", "PageAllocator", "SWAComposite", "StatePart", "StateSpec", "join"]
+__all__ = [
+    "BytePool",
+    "Floor",
+    "KVSpec",
+    "MambaComposite",
+    "PageAllocator",
+    "SWAComposite",
+    "SWAMambaComposite",
+    "StatePart",
+    "StateSlots",
+    "StateSpec",
+    "join",
+]

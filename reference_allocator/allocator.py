@@ -50,6 +50,7 @@ class PageAllocator(TokenAllocator):
         self._virtual_pages = virtual_pages
         ids = self._ids(pool)
         self.band = chain.make_band(pool, name, ids, eager=eager, checked=checked, side=side)
+        self.bands = (self.band,)
         self._all_vids = torch.arange(ids.stop, device=pool.device)
         self.free_vids = self._all_vids[ids.first : ids.stop]
 
@@ -149,8 +150,7 @@ class PageAllocator(TokenAllocator):
         if tokens is None or tokens.numel() == 0:
             return
         pages = self.segment_pages("free_segment", tokens, start_pos)
-        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-        self._free_pages("free_segment", pages.clone() if self._group and self.page_size == 1 else pages)
+        self._free_pages("free_segment", pages)
 
     def _free_pages(self, operation: str, pages: Tensor) -> None:
         self.band.expect_bound(pages, operation)
@@ -159,7 +159,8 @@ class PageAllocator(TokenAllocator):
             return
         if self.raises:
             self._group.expect_new(self.name, operation, (self.name,), pages)
-        self._group.hold_pages(self.name, pages)
+        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
+        self._group.hold_pages(self.name, pages.clone() if self.page_size == 1 else pages)
 
     def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Tensor:
         """Virtual pages of a segment: int64 `[k]`, for a page size of 1 the tokens themselves. One launch, no blocking.
@@ -180,14 +181,22 @@ class PageAllocator(TokenAllocator):
         page. Queues one launch per segment and 6 (10 checked) on the current stream; never blocks the host.
         """
         self.expect_clean("free_segments")
+        pages = self.pages_of_segments("free_segments", segments)
+        if pages is not None:
+            self._free_pages("free_segments", pages)
+
+    def pages_of_segments(self, operation: str, segments: list[Segment]) -> Tensor | None:
+        """Virtual pages of segments of one row: int64 `[k]`, in storage of their own, or None where all are empty.
+
+        Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more; never blocks the host.
+        """
         segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
         for tokens, start in segments:
-            expect_ids(self.name, "free_segments", tokens, self.device)
-            expect_aligned(self.name, "free_segments", start, self.page_size)
-        expect_disjoint(self.name, "free_segments", segments, self.page_size)
-        if segments:
-            pages = [self.segment_pages("free_segments", tokens, start) for tokens, start in segments]
-            self._free_pages("free_segments", torch.cat(pages))
+            expect_ids(self.name, operation, tokens, self.device)
+            expect_aligned(self.name, operation, start, self.page_size)
+        expect_disjoint(self.name, operation, segments, self.page_size)
+        pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]
+        return torch.cat(pages) if pages else None
 
     def release_pages(self, pages: Tensor) -> None:
         """Frees bound virtual pages (int64 `[k]`) and recycles their ids. 5 launches (9 checked); never blocks."""
@@ -212,21 +221,15 @@ class PageAllocator(TokenAllocator):
 
     # Starting over.
 
-    def clear(self) -> None:
-        """Frees everything, drops an open group, and recovers a poisoned pool. Queues 5 fills; never blocks."""
-        self.band.clear()
-        self.recycle_all()
-
     def recycle_all(self) -> None:
-        """Makes every id free and forgets group and poison. Host only."""
+        """See `TokenAllocator`. Host only."""
+        super().recycle_all()
         self.free_vids = self._all_vids[self.band.ids.first : self.band.ids.stop]
-        self._group = None
-        self.poisoned = False
 
     def reshape(self) -> None:
-        """Takes the present geometry of the byte pool, and clears. Queues fills; never blocks."""
+        """See `TokenAllocator`. Never blocks."""
         self.band.reshape(self._ids(self.band.pool))
-        self.recycle_all()
+        super().reshape()
 
     def backup(self) -> AllocatorState:
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""

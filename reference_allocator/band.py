@@ -216,18 +216,17 @@ class Band(ABC):
         if self.checked:
             self.error.expect_positive(Fault.SINK_HANDED_OUT, pages)
         self.live += pages.numel()
-        if self._zeroes:
-            self.await_forward()
         if taken.drained is None and len(taken.grown) == 1:
             grown = taken.grown[0]
             tables.bind_range(self.v2p, self.p2v, pages, self._physical, grown.start)
             if self._zeroes:
+                self.await_forward()
                 self._envelopes[grown.start : grown.stop].zero_()
             return
         physical = self._pages_of(taken)
         tables.bind_pairs(self.v2p, self.p2v, pages, physical)
         if self._zeroes:
-            self._envelopes.index_fill_(0, physical, 0)
+            self.zero(physical)
 
     def _pages_of(self, taken: Taken) -> Tensor:
         parts = [] if taken.drained is None else [taken.drained]
@@ -387,8 +386,20 @@ class Band(ABC):
         if self.checked:
             outside = moves.target - (low + count - 1) if descending else low - moves.target
             self.error.expect_positive(Fault.PLAN_OVERFLOW, torch.where(moves.ok, outside, 1))
-        tables.move_pages(self._envelopes, moves, self._scratch)
+        self.copy(moves.source, moves.target)
         tables.commit_pack(self.v2p, self.p2v, moves)
+
+    def copy(self, source: Tensor, target: Tensor) -> None:
+        """Copies what physical pages hold to others (both int64 `[k]`, no page in both). Two launches per megabyte.
+
+        On the current stream; never blocks the host.
+        """
+        tables.copy_pages(self._envelopes, source, target, self._scratch)
+
+    def zero(self, physical: Tensor) -> None:
+        """Zeroes physical pages (int64 `[k]`) behind the forward event. One launch; never blocks the host."""
+        self.await_forward()
+        self._envelopes.index_fill_(0, physical, 0)
 
     def prewarm(self) -> None:
         """Runs the plan and the copy of a compaction once, on the sink alone. Queues about 25 launches; never blocks.
@@ -396,7 +407,7 @@ class Band(ABC):
         For before memory is sized: the first compaction then compiles and allocates nothing new.
         """
         moves, _ = tables.plan_pack(self.p2v, self._physical[:1], self._physical[self.pages - 1 :], self.pages)
-        tables.move_pages(self._envelopes, moves, self._scratch)
+        self.copy(moves.source, moves.target)
         tables.commit_pack(self.v2p, self.p2v, moves)
 
     def await_forward(self) -> None:

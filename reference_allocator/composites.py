@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -16,7 +16,7 @@ from reference_allocator.chain import Demand
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
-from reference_allocator.streams import SideQueue, StreamEvent
+from reference_allocator.streams import SideQueue
 from reference_allocator.token_allocator import TokenAllocator
 
 Release = Literal["both", "full", "swa"]
@@ -42,9 +42,9 @@ class CompositeState(NamedTuple):
 class SWAComposite(TokenAllocator):
     """Token ids with keys and values on two pools: `full` for the life of a token, `swa` while it is in the window.
 
-    pool: a byte pool with two end pools of one page size. full, swa: their names; `full` mints the ids of both.
-    eager, checked, side: as for `PageAllocator`.
-    Raises `SpecError` for unequal page sizes and pools that grow the same way. Queues fills; never blocks the host.
+    pool: a byte pool. full, swa: two of its specs, of one page size; `full` is an end pool and mints the ids of both.
+    eager, checked, side: as for `PageAllocator`. beside: bands of others in the same budget.
+    Raises `SpecError` for unequal page sizes and where the pools are no chain. Queues fills; never blocks the host.
     """
 
     def __init__(
@@ -56,29 +56,23 @@ class SWAComposite(TokenAllocator):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        beside: Sequence[Band] = (),
     ) -> None:
         sizes = {name: pool.geometry[name].page_size for name in (full, swa)}
         if len(set(sizes.values())) > 1:
             raise SpecError(full, "composite", "pools of one id space have one page size", **sizes)
+        if pool.geometry[full].grow == "float":
+            raise SpecError(full, "composite", "the pool that mints the ids is an end pool")
         self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side)
         super().__init__(f"{full}+{swa}", sizes[full], pool.device, checked=self.full.checked)
         self.pool = pool
         self.swa = chain.make_band(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
-        chain.join(self.full.band, self.swa)
+        self.bands = (self.full.band, self.swa)
+        chain.join(*self.bands, *beside)
         self._available: tuple[tuple[int, ...], int] = ((), 0)
 
     def _followed(self) -> Ids:
         return self.full.band.ids._replace(owner=False)
-
-    @property
-    def bands(self) -> tuple[Band, Band]:
-        """The pools, owner first. Host only."""
-        return self.full.band, self.swa
-
-    def set_forward_event(self, event: StreamEvent | None) -> None:
-        """What moves and zeroing of every pool wait for, on their stream. Host only."""
-        for band in self.bands:
-            band.fwd_event = event
 
     # Capacity.
 
@@ -182,6 +176,13 @@ class SWAComposite(TokenAllocator):
         """
         self._free_by_position("both", "free_segment", tokens, start_pos)
 
+    def free_segments(self, segments: list[Segment]) -> None:
+        """Frees segments of one row on both pools: see `PageAllocator.free_segments`. Never blocks."""
+        self.expect_clean("free_segments")
+        pages = self.full.pages_of_segments("free_segments", segments)
+        if pages is not None:
+            self._free_pages("both", "free_segments", pages)
+
     def free_full_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """Frees a segment whose pages have left the window: on full alone. Otherwise as `free_segment`.
 
@@ -225,11 +226,14 @@ class SWAComposite(TokenAllocator):
         self.expect_clean(operation)
         if tokens is None or tokens.numel() == 0:
             return
-        pages = self.full.segment_pages(operation, tokens, start_pos)
+        self._free_pages(release, operation, self.full.segment_pages(operation, tokens, start_pos))
+
+    def _free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
         self._expect_sides(release, operation, pages)
         if self._group is None:
             self._release(release, pages)
         else:
+            # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
             self._group.hold_pages(release, pages.clone() if self.page_size == 1 else pages)
 
     def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
@@ -354,25 +358,16 @@ class SWAComposite(TokenAllocator):
 
     # Starting over.
 
-    def clear(self) -> None:
-        """Frees everything, drops an open group, and recovers poisoned pools. Queues 5 fills each; never blocks."""
-        self.full.clear()
-        self.swa.clear()
-        self._group = None
-        self.poisoned = False
+    def recycle_all(self) -> None:
+        """See `TokenAllocator`. Host only."""
+        super().recycle_all()
+        self.full.recycle_all()
 
-    def resize(self, total_bytes: int) -> None:
-        """Changes the budget of the empty pools, in bytes; tables and buffer keep their storage.
-
-        Raises `StateError` while anything is live, pending or deferred, `BudgetError` above what was reserved or below
-        the floor. Queues fills on the current stream; never blocks the host.
-        """
-        live = {band.name: band.live + band.pending_count for band in self.bands}
-        if any(live.values()) or self._group is not None:
-            raise StateError(self.name, "resize", "not empty", group=self._group is not None, **live)
-        self.pool.resize(total_bytes)
+    def reshape(self) -> None:
+        """See `TokenAllocator`. Never blocks."""
         self.full.reshape()
         self.swa.reshape(self._followed())
+        super().reshape()
 
     def backup(self) -> CompositeState:
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""

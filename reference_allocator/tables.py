@@ -184,14 +184,15 @@ def commit_pack(v2p: Tensor, p2v: Tensor, moves: Moves) -> None:
     p2v.index_copy_(0, torch.where(ok, target, p2v.numel() - 1), torch.where(ok, pages, TOMBSTONE))
 
 
-def move_pages(envelopes: Tensor, moves: Moves, scratch: Tensor) -> None:
-    """Copies whole pages from sources to targets; masked lanes copy the sink onto itself.
+def copy_pages(envelopes: Tensor, source: Tensor, target: Tensor, scratch: Tensor) -> None:
+    """Copies whole pages from `source[i]` to `target[i]`; a masked lane of a compaction copies the sink onto itself.
 
-    `scratch` has room for one or more pages and is all the memory that is used: lanes go through it in turns.
+    `scratch` has room for one or more pages and is all the memory that is used: lanes go through it in turns. No page
+    is both a source and a target.
     """
     turn = scratch.shape[0]
-    for first in range(0, moves.source.numel(), turn):
-        source, target = moves.source[first : first + turn], moves.target[first : first + turn]
-        staged = scratch[: source.numel()]
-        torch.index_select(envelopes, 0, source, out=staged)
-        envelopes.index_copy_(0, target, staged)
+    for first in range(0, source.numel(), turn):
+        chosen = source[first : first + turn]
+        staged = scratch[: chosen.numel()]
+        torch.index_select(envelopes, 0, chosen, out=staged)
+        envelopes.index_copy_(0, target[first : first + turn], staged)

@@ -16,6 +16,8 @@ from reference_allocator.end_band import EndBand
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import PoisonedError
 from reference_allocator.specs import MAX_TOKEN_IDS
+from reference_allocator.state import WithState
+from reference_allocator.token_allocator import TokenAllocator
 
 
 def read(tensor: Tensor) -> list[int]:
@@ -40,30 +42,49 @@ def check_bands(name: str, bands: Sequence[Band]) -> None:
         raise PoisonedError(name, "check", "the error word is set; only clear() recovers", **found)
 
 
-def check(allocator: PageAllocator | SWAComposite) -> None:
+def check(allocator: TokenAllocator) -> None:
     """Raises `PoisonedError`, and poisons the allocator, if its error word is set. Blocks the host."""
     try:
-        check_bands(allocator.name, [allocator.band] if isinstance(allocator, PageAllocator) else allocator.bands)
+        check_bands(allocator.name, allocator.bands)
     except PoisonedError:
         allocator.poisoned = True
         raise
 
 
-def verify(allocator: PageAllocator | SWAComposite) -> list[str]:
+def verify(allocator: TokenAllocator) -> list[str]:
     """Every broken invariant of an allocator, by number. Blocks the host: idle points only."""
+    said = [problem for band in allocator.bands for problem in verify_band(band)]
     if isinstance(allocator, PageAllocator):
-        return [*verify_band(allocator.band), *verify_ids(allocator)]
-    return [
-        *verify_band(allocator.full.band),
-        *verify_band(allocator.swa),
-        *verify_ids(allocator.full),
-        *verify_sides(allocator),
-    ]
+        said += verify_ids(allocator)
+    if isinstance(allocator, SWAComposite):
+        said += [*verify_ids(allocator.full), *verify_sides(allocator)]
+    if isinstance(allocator, WithState):
+        said += verify_ids(allocator.state)
+    return said
+
+
+def dump(allocator: TokenAllocator) -> dict[str, dict[str, object]]:
+    """What each pool holds, by name: region, counts, holes, and the physical page of each bound virtual page.
+
+    Blocks the host: idle points only.
+    """
+    return {
+        band.name: {
+            "region": (band.lo, band.hi),
+            "pages": band.pages,
+            "live": band.live,
+            "pending": band.pending_count,
+            "holes": read(band.holes),
+            "bound": {page: held for page, held in enumerate(read(band.v2p)[:-1]) if page and held >= 0},
+            "faults": faults(band),
+        }
+        for band in allocator.bands
+    }
 
 
 def verify_sides(composite: SWAComposite) -> list[str]:
     """I6 and I11 for pools that share ids. Blocks the host."""
-    full, swa = (read(band.v2p) for band in composite.bands)
+    full, swa = (read(band.v2p) for band in (composite.full.band, composite.swa))
     alone = [page for page, held in enumerate(swa) if held > 0 >= full[page]]
     available, counted = composite.available_size(), composite.count_available()
     said = [

@@ -23,6 +23,7 @@ BLOCKING = [
     "float_band",
     "naive",
     "recovery",
+    "state",
     "streams",
     "token_allocator",
     "verify",
