@@ -9,9 +9,10 @@ from torch import Tensor
 
 
 class Fault(IntFlag):
-    """What a checked pool can find out about its callers.."""
+    """What a checked pool can find out about its callers."""
 
     DOUBLE_FREE = 1
+    PAGES_APART = 2
     SWA_NOT_BOUND = 4
     SWA_STILL_BOUND = 8
     SINK_HANDED_OUT = 16

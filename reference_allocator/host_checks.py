@@ -5,6 +5,7 @@ Checked pools on a device report the same to the error word instead. Nothing her
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from reference_allocator.errors import ArgumentError, BindingError
@@ -17,11 +18,24 @@ def host_values(tensor: Tensor) -> list[int]:
     return list(tensor.tolist())
 
 
+def distinct(ids: Tensor) -> Tensor:
+    """The values of a tensor in CPU memory, each once, ascending: int64 `[k]`, in CPU memory."""
+    return torch.tensor(sorted(set(host_values(ids))), dtype=torch.int64)
+
+
 def expect_offsets(pool: str, operation: str, reps: Tensor, page_size: int) -> None:
     """Raises `BindingError` unless each token of `reps` starts a page."""
     off = [token for token in host_values(reps) if token % page_size]
     if off:
         raise BindingError(pool, operation, "tokens inside a page stand where one starts", tokens=off[:8])
+
+
+def expect_same_offsets(pool: str, operation: str, kept: Tensor, incoming: Tensor, page_size: int) -> None:
+    """Raises `BindingError` unless tokens at equal positions stand at equal places of their pages."""
+    pairs = zip(host_values(kept), host_values(incoming), strict=True)
+    apart = [(one, other) for one, other in pairs if (one - other) % page_size]
+    if apart:
+        raise BindingError(pool, operation, "ranges that break into pages differently", pairs=apart[:4])
 
 
 def expect_known(pool: str, operation: str, v2p: Tensor, pages: Tensor, first: int) -> list[int]:

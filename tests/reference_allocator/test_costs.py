@@ -10,11 +10,14 @@ import pytest
 import torch
 
 import reference_allocator
+from reference_allocator import chain
 from reference_allocator.allocator import PageAllocator
 from reference_allocator.composites import SWAComposite
 from reference_allocator.costs import COSTS, README, with_table
+from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
-from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
+from reference_allocator.state import SWAMambaComposite
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import byte_pool, ids, two_owners
@@ -22,6 +25,7 @@ from tests.reference_allocator.test_allocator import got
 from tests.reference_allocator.test_allocator import on_a_device as owner_on_a_device
 from tests.reference_allocator.test_composites import on_a_device
 from tests.reference_allocator.test_recovery import evicted
+from tests.reference_allocator.test_state import three_pools
 
 PACKAGE = Path(reference_allocator.__file__).parent
 
@@ -109,6 +113,64 @@ def free_segments(checked: bool) -> Dispatches:
     row = got(allocator.alloc(16))
     with Dispatches() as seen:
         allocator.free_segments([(row[:4], 0), (row[8:16], 8)])
+    return seen
+
+
+def free_segments_of_both(checked: bool) -> Dispatches:
+    composite = both(checked)
+    row = got(composite.alloc(16))
+    with Dispatches() as seen:
+        composite.free_segments([(row[:4], 0), (row[8:16], 8)])
+    return seen
+
+
+def three(checked: bool) -> SWAMambaComposite:
+    composite = SWAMambaComposite(three_pools(), checked=checked)
+    for allocator in (composite, composite.full, composite.state):
+        allocator.raises = False
+    for band in composite.bands:
+        band.raises = False
+    return composite
+
+
+def alloc_state(set_aside: bool, checked: bool) -> Dispatches:
+    composite = three(checked)
+    if set_aside:
+        composite.state.alloc_group_begin(2)
+    with Dispatches() as seen:
+        got(composite.alloc_state(1))
+    return seen
+
+
+def slots(use: Callable[[SWAMambaComposite, torch.Tensor], object], checked: bool) -> Dispatches:
+    composite = three(checked)
+    taken = got(composite.alloc_state(4))
+    with Dispatches() as seen:
+        use(composite, taken)
+    return seen
+
+
+def make_room(checked: bool) -> Dispatches:
+    composite = three(checked)
+    row = got(composite.alloc(32))
+    composite.free_segment(row[8:12], start_pos=8)
+    floating = composite.swa
+    assert isinstance(floating, FloatBand)
+    with Dispatches() as seen:
+        floating.make_room("low", floating.gap("low") + 3 * floating.page_bytes)
+    assert floating.moves == 2
+    return seen
+
+
+def alloc_after_relief(checked: bool) -> Dispatches:
+    """Slots stand below the window pool and want its bytes: it packs its holes and moves up."""
+    composite = three(checked)
+    row = got(composite.alloc(composite.available_size() - 16))
+    composite.free_swa_segment(row[8:12], start_pos=8)
+    count = chain.most(lambda count: chain.fits({composite.state.band: count}), 1000) + 16
+    with Dispatches() as seen:
+        got(composite.alloc_state(count))
+    assert composite.swa.moves == 2
     return seen
 
 
@@ -216,6 +278,7 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "SWAComposite.alloc_extend_swa_tail": lambda checked: alloc_extend_swa_tail(both(checked)),
     "SWAComposite.alloc_decode": lambda checked: alloc_decode(both(checked)),
     "SWAComposite.free_segment": lambda checked: free_segment(both(checked)),
+    "SWAComposite.free_segments": free_segments_of_both,
     "SWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", checked),
     "SWAComposite.free_swa_segment": lambda checked: one_side("free_swa_segment", checked),
     "SWAComposite.free_row": free_row,
@@ -229,11 +292,23 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "SWAComposite.schedulable_size": lambda checked: read(
         lambda composite: composite.schedulable_size(), both(checked)
     ),
+    "SWAMambaComposite.alloc_state": lambda checked: alloc_state(False, checked),
+    "SWAMambaComposite.alloc_state, set aside": lambda checked: alloc_state(True, checked),
+    "SWAMambaComposite.free_state": lambda checked: slots(lambda cache, taken: cache.free_state(taken), checked),
+    "StateSlots.reset": lambda checked: slots(lambda cache, taken: cache.state.reset(taken), checked),
+    "StateSlots.copy": lambda checked: slots(
+        lambda cache, taken: cache.state.copy(src=taken[:2], dst=taken[2:]), checked
+    ),
     "EndBand.pack": lambda checked: read(lambda allocator: allocator.band.pack(2), one(checked)),  # type: ignore[union-attr]
+    "FloatBand.make_room": make_room,
+    "SWAMambaComposite.alloc_state, after relief": alloc_after_relief,
     "transfer_swa_pages": lambda checked: recovery(transfer_swa_pages, checked),
     "recover_locked_full": lambda checked: recovery(recover_locked_full, checked),
     "SWAComposite.backup": lambda checked: read(lambda composite: composite.backup(), both(checked)),
     "SWAComposite.restore": restore,
+    "transfer_swa_tokens": lambda checked: recovery(
+        lambda composite, kept, incoming, start_pos: transfer_swa_tokens(composite, kept, incoming), checked
+    ),
     "SWAComposite.clear": lambda checked: read(lambda composite: composite.clear(), both(checked)),
     "SWAComposite.resize": resize,
     "PageAllocator.free": lambda checked: by_value("free", one(checked)),

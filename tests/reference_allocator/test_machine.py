@@ -181,9 +181,9 @@ class Machine(RuleBasedStateMachine):
         else:
             self.call(self.both.free_group_begin)
 
-    @rule(swa=st.booleans(), pages=st.integers(0, 5))
-    def pack(self, swa: bool, pages: int) -> None:
-        band = self.both.bands[swa]
+    @rule(which=st.integers(0, 2), pages=st.integers(0, 5))
+    def pack(self, which: int, pages: int) -> None:
+        band = self.both.bands[which % len(self.both.bands)]
         self.call(band.pack, min(pages, band.hole_count))
 
     @precondition(lambda self: self.queue is not None)

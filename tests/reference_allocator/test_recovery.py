@@ -8,7 +8,7 @@ from torch import Tensor
 
 from reference_allocator import SWAComposite
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError
-from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids
 from tests.reference_allocator.test_composites import composite, got, lists, on_a_device
@@ -139,3 +139,40 @@ def test_on_a_device_a_right_pair_is_transferred() -> None:
     assert recover_locked_full(both, kept, incoming, start_pos=0).gt(0).all()
     check(both)
     assert verify(both) == []
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_tokens_without_a_position_move_the_same_pages(page_size: int) -> None:
+    """Given two stretches that start and end inside pages, when tokens are paired, then pages are as by position."""
+    by_position, by_token = composite(page_size), composite(page_size)
+    for both in (by_position, by_token):
+        kept, incoming = evicted(both, 3)
+        if both is by_position:
+            transfer_swa_pages(both, kept, incoming, start_pos=0)
+        else:
+            part = slice(page_size // 2, kept.numel() - page_size // 4)
+            transfer_swa_tokens(both, kept[part].flip(0), incoming[part].flip(0))
+        both.free_full_segment(incoming, start_pos=0)
+    assert lists(by_position) == lists(by_token)
+    assert verify(by_token) == []
+
+
+def test_tokens_at_different_places_of_their_pages_are_refused() -> None:
+    both = composite()
+    kept, incoming = evicted(both, 3)
+    before = lists(both)
+    with pytest.raises(BindingError, match="break into pages differently"):
+        transfer_swa_tokens(both, kept[:8], incoming[1:9])
+    with pytest.raises(ArgumentError, match="kept=8, incoming=7"):
+        transfer_swa_tokens(both, kept[:8], incoming[:7])
+    with pytest.raises(BindingError, match="still bound"):
+        transfer_swa_tokens(both, incoming[:4], incoming[4:8])
+    transfer_swa_tokens(both, kept[:0], incoming[:0])
+    assert lists(both) == before
+
+
+def test_on_a_device_the_error_word_learns_of_pages_that_break_apart() -> None:
+    both = on_a_device(composite())
+    kept, incoming = evicted(both, 3)
+    transfer_swa_tokens(both, kept[1:8], incoming[:7])
+    assert "PAGES_APART" in repr(faults(both.swa))
