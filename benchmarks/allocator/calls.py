@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.allocator.pools import byte_pool, got
-from reference_allocator import PageAllocator, SWAComposite, join
+from reference_allocator import PageAllocator, SWAComposite, SWAMambaComposite, chain, join
+from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 
@@ -38,6 +39,9 @@ class Bench:
         owners = {each: PageAllocator(pool, each, checked=self.checked) for each in ("full", "swa")}
         join(owners["full"].band, owners["swa"].band)
         return owners[name]
+
+    def three(self) -> SWAMambaComposite:
+        return SWAMambaComposite(byte_pool(PAGE_SIZE, PAGES, self.device, pools=3), checked=self.checked)
 
     def both(self) -> SWAComposite:
         return SWAComposite(byte_pool(PAGE_SIZE, PAGES, self.device), checked=self.checked)
@@ -181,6 +185,45 @@ def _restore(bench: Bench) -> Call:
     return lambda: both.restore(state)
 
 
+def _free_segments_of_both(bench: Bench) -> Call:
+    both = bench.both()
+    row = got(both.alloc(16))
+    return lambda: both.free_segments([(row[:4], 0), (row[8:16], 8)])
+
+
+def _alloc_state(bench: Bench, *, set_aside: bool) -> Call:
+    cache = bench.three()
+    if set_aside:
+        cache.state.alloc_group_begin(2)
+    return lambda: cache.alloc_state(1)
+
+
+def _slots(bench: Bench, use: Callable[[SWAMambaComposite, Tensor], object]) -> Call:
+    """Of four slots that are taken."""
+    cache = bench.three()
+    slots = got(cache.alloc_state(4))
+    return lambda: use(cache, slots)
+
+
+def _make_room(bench: Bench) -> Call:
+    """Of three pages, where a window pool with one hole is in the way."""
+    cache = bench.three()
+    row = got(cache.alloc(32))
+    cache.free_segment(row[8:12], start_pos=8)
+    floating = cache.swa
+    assert isinstance(floating, FloatBand)
+    return lambda: floating.make_room("low", floating.gap("low") + 3 * floating.page_bytes)
+
+
+def _alloc_state_after_relief(bench: Bench) -> Call:
+    """Of 16 slots more than there is room for: the window pool packs its hole and moves aside."""
+    cache = bench.three()
+    row = got(cache.alloc(cache.available_size() - 4 * PAGE_SIZE))
+    cache.free_swa_segment(row[8:12], start_pos=8)
+    count = chain.most(lambda count: chain.fits({cache.state.band: count}), 10_000) + 4
+    return lambda: got(cache.alloc_state(count))
+
+
 def naive_free(bench: Bench) -> Call:
     """The bad example, which must be seen to wait."""
     allocator = NaiveAllocator(byte_pool(PAGE_SIZE, PAGES, bench.device), "full", checked=bench.checked)
@@ -204,6 +247,7 @@ CALLS: dict[str, Callable[[Bench], Call]] = {
     "SWAComposite.alloc_extend_swa_tail": _alloc_extend_swa_tail,
     "SWAComposite.alloc_decode": lambda bench: _alloc_decode(bench, bench.both(), 4),
     "SWAComposite.free_segment": lambda bench: _free_segment(bench.both()),
+    "SWAComposite.free_segments": _free_segments_of_both,
     "SWAComposite.free_full_segment": _free_full_segment,
     "SWAComposite.free_swa_segment": _free_swa_segment,
     "SWAComposite.free_row": _free_row,
@@ -215,7 +259,14 @@ CALLS: dict[str, Callable[[Bench], Call]] = {
     "SWAComposite.clear_full_to_swa_mapping": _clear_mapping,
     "SWAComposite.available_size": lambda bench: _with_holes(bench.both()).available_size,
     "SWAComposite.schedulable_size": lambda bench: _with_holes(bench.both()).schedulable_size,
+    "SWAMambaComposite.alloc_state": lambda bench: _alloc_state(bench, set_aside=False),
+    "SWAMambaComposite.alloc_state, set aside": lambda bench: _alloc_state(bench, set_aside=True),
+    "SWAMambaComposite.free_state": lambda bench: _slots(bench, lambda cache, slots: cache.free_state(slots)),
+    "StateSlots.reset": lambda bench: _slots(bench, lambda cache, slots: cache.state.reset(slots)),
+    "StateSlots.copy": lambda bench: _slots(bench, lambda cache, slots: cache.state.copy(src=slots[:2], dst=slots[2:])),
     "EndBand.pack": _pack,
+    "FloatBand.make_room": _make_room,
+    "SWAMambaComposite.alloc_state, after relief": _alloc_state_after_relief,
     "transfer_swa_pages": lambda bench: _recovery(bench, transfer_swa_pages),
     "recover_locked_full": lambda bench: _recovery(bench, recover_locked_full),
     "SWAComposite.backup": lambda bench: _with_holes(bench.both()).backup,

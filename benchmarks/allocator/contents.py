@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.allocator.pools import LAYERS
-from reference_allocator import BytePool, PageAllocator, SWAComposite
+from reference_allocator import BytePool, PageAllocator, SWAComposite, SWAMambaComposite
 
 
 def none() -> Tensor:
@@ -41,6 +41,10 @@ class Contents:
         self.swa: Callable[[Tensor], Tensor] | None = None
         if isinstance(allocator, SWAComposite):
             self.swa = allocator.translate_loc_from_full_to_swa
+        self.states: Tensor | None = None
+        if isinstance(allocator, SWAMambaComposite):
+            self.slots = allocator.state.translate
+            self.states = pool.temporal_state("state", 0)[0, :, 0]
         self.keys = {name: pool.kv_layer(name, layers - 1)[0][:, 0, 0] for name, layers in LAYERS.items()}
 
     def new(self, count: int) -> Tensor:
@@ -64,6 +68,18 @@ class Contents:
             live = [(request.tokens[request.cursor :], request.marks[request.cursor :]) for request in requests]
             problems += [] if self._same("swa", self.swa, live) else ["swa: I16 a live token holds something else"]
         return problems
+
+    def write_state(self, slots: Tensor, marks: Tensor) -> None:
+        """Writes a number into each slot."""
+        if self.states is not None:
+            self.states[self.slots(slots)] = marks
+
+    def broken_state(self, slots: Sequence[Tensor], marks: Sequence[Tensor]) -> list[str]:
+        """I16 of slots, each of one element, and the numbers that were written for them."""
+        if self.states is None or not slots:
+            return []
+        held = self.states[self.slots(torch.cat(tuple(slots)))]
+        return [] if torch.equal(held, torch.cat(tuple(marks))) else ["state: I16 a live slot holds something else"]
 
     def _same(self, name: str, translate: Callable[[Tensor], Tensor], live: Sequence[tuple[Tensor, Tensor]]) -> bool:
         tokens, marks = (torch.cat(parts) for parts in zip(*live, strict=True))

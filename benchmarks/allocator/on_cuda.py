@@ -1,8 +1,9 @@
 """Records what the hot and warm calls of the reference allocator ask of CUDA. Runs in a runner's environment:
 
-    FOLDER/run -m benchmarks.allocator.on_cuda OUT.json
+    FOLDER/run -m benchmarks.allocator.on_cuda OUT.json [CALLS]
 
-Every call is made twice, on pools of its own; of each count the larger one is written.
+Every call is made twice, on pools of its own; of each count the larger one is written. Then the random calls of
+`churn` are made, and the waits of all of them counted.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from benchmarks.allocator import churn
 from benchmarks.allocator.calls import CALLS, Bench, Call, naive_free
 from reference_allocator.costs import COSTS
 
@@ -23,6 +27,7 @@ harness: Any = importlib.import_module("harness")
 """Of the runner: `m`, the library that records, and `summ`, which reads the record."""
 
 RUNS = 2
+WAITS = ("stream", "device", "event", "blocking")
 NAIVE = "NaiveAllocator.free_segment"
 
 
@@ -51,16 +56,32 @@ def recorded(prepare: Callable[[Bench], Call], checked: bool) -> dict[str, int]:
     return most
 
 
-def main(out: Path) -> int:
+@contextmanager
+def waiting(*host: Tensor) -> Iterator[Callable[[], int]]:
+    """A `Watch` of churn: what is asked of CUDA and makes the host wait, blocking copies included."""
+    harness.m.mock_start()
+    counts: dict[str, int] = {}
+    yield lambda: sum(counts[kind] for kind in WAITS)
+    counts.update(counted(harness.m.mock_stop().decode()))
+
+
+def churned(calls: int) -> list[dict[str, object]]:
+    """Every case of churn on the device; nothing is compared, as its memory holds nothing."""
+    rows = [churn.result(case, churn.Churn(case, waiting, "cuda"), calls) for case in churn.CASES]
+    return [{"case": list(row.case), "calls": row.calls, "waits": row.waits, "first": row.first} for row in rows]
+
+
+def main(out: Path, calls: int = churn.CALLS) -> int:
     rows: list[dict[str, object]] = []
     for cost in COSTS:
         if cost.heat in ("hot", "warm"):
             plain, checked = (recorded(CALLS[cost.call], checks) for checks in (False, True))
             rows.append({"call": cost.call, "heat": cost.heat, "plain": plain, "checked": checked})
     told = {"torch": torch.__version__, "rows": rows, "naive": {"call": NAIVE, "plain": recorded(naive_free, False)}}
+    told["churn"] = churned(calls)
     out.write_text(json.dumps(told), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(Path(sys.argv[1])))
+    raise SystemExit(main(Path(sys.argv[1]), *map(int, sys.argv[2:3])))
