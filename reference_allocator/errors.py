@@ -50,5 +50,9 @@ class StateError(AllocatorError, RuntimeError):
     """The operation is not allowed in the present state of the pool."""
 
 
+class LayerError(AllocatorError, LookupError):
+    """A layer whose buffers another pool holds, or another stage of the pipeline."""
+
+
 class PoisonedError(StateError):
     """The error word is set: counts are wrong by design, and only `clear` recovers the pool."""
