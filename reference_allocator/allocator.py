@@ -7,14 +7,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from reference_allocator import chain, tables
-from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids
+from reference_allocator import chain
+from reference_allocator.arguments import Segment, expect_ids
+from reference_allocator.chain import Demand
 from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
-from reference_allocator.host_checks import expect_offsets
+from reference_allocator.pooled import PooledAllocator
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
-from reference_allocator.token_allocator import TokenAllocator
 
 
 class AllocatorState(NamedTuple):
@@ -24,7 +24,7 @@ class AllocatorState(NamedTuple):
     band: BandState
 
 
-class PageAllocator(TokenAllocator):
+class PageAllocator(PooledAllocator):
     """Token ids over one pool, the owner of its ids.
 
     pool, name: the byte pool, and which of its specs to allocate from.
@@ -63,32 +63,18 @@ class PageAllocator(TokenAllocator):
 
     # Capacity.
 
-    def available_size(self) -> int:
-        """Tokens that `alloc` can hand out now. Host only, never blocks."""
-        chain.settle(self.band)
-        return chain.most(lambda pages: chain.fits({self.band: pages}), self.free_vids.numel()) * self.page_size
+    @property
+    def free_ids(self) -> int:
+        """See `PooledAllocator`. Host only."""
+        return self.free_vids.numel()
 
-    def schedulable_size(self) -> int:
-        """Tokens that `alloc` can hand out after relief by the neighbours. Host only, never blocks."""
-        chain.settle(self.band)
-        return (
-            chain.most(lambda pages: chain.fits_after_relief({self.band: pages}), self.free_vids.numel())
-            * self.page_size
-        )
-
-    def fits(self, pages: int) -> bool:
-        """Whether so many pages can be minted now. Host only, never blocks."""
-        return pages <= self.free_vids.numel() and chain.fits({self.band: pages})
+    def demand(self, pages: int) -> Demand:
+        """See `PooledAllocator`. Host only."""
+        return {self.band: pages}
 
     def admit(self, pages: int) -> bool:
-        """See `TokenAllocator`. Applies deferred frees, then neighbours give what is missing: see `chain.relieve`."""
-        chain.settle(self.band)
-        if self.fits(pages):
-            return True
-        self.apply_deferred()
-        if pages <= self.free_vids.numel():
-            chain.relieve({self.band: pages})
-        return self.fits(pages)
+        """See `TokenAllocator`."""
+        return self.make_room(pages, self.demand(pages))
 
     def upcoming(self, pages: int) -> Tensor:
         """See `TokenAllocator`."""
@@ -128,18 +114,6 @@ class PageAllocator(TokenAllocator):
             self._group.expect_new(self.name, "free", (self.name,), pages)
         self._group.hold_tokens(self.name, tokens)
 
-    def distinct_pages(self, tokens: Tensor) -> Tensor:
-        """Virtual pages of tokens, each once: int64 `[k]`, the tokens themselves where a page is one.
-
-        Blocks the host where it is several.
-        """
-        if self.page_size == 1:
-            return tokens
-        repeated = tables.pages_of(tokens, self.page_size)
-        # nosync-lint: ignore[NSL301] without positions only the device knows how many pages these are
-        pages: Tensor = torch.unique(repeated)
-        return pages
-
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """Frees the pages of `row[start_pos : start_pos + n]` (int64 `[n]`), the last one whole.
 
@@ -162,18 +136,6 @@ class PageAllocator(TokenAllocator):
         # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
         self._group.hold_pages(self.name, pages.clone() if self.page_size == 1 else pages)
 
-    def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Tensor:
-        """Virtual pages of a segment: int64 `[k]`, for a page size of 1 the tokens themselves. One launch, no blocking.
-
-        Raises `ArgumentError`, `AlignmentError`, on a checked CPU pool `BindingError` for ids that start no page.
-        """
-        expect_ids(self.name, operation, tokens, self.device)
-        expect_aligned(self.name, operation, start_pos, self.page_size)
-        reps = self.page_reps(tokens, start_pos)
-        if self.raises:
-            expect_offsets(self.name, operation, reps, self.page_size)
-        return tables.pages_of(reps, self.page_size)
-
     def free_segments(self, segments: list[Segment]) -> None:
         """Frees segments of one row: pairs of tokens (int64 `[n]`) and start, no page in two of them.
 
@@ -184,19 +146,6 @@ class PageAllocator(TokenAllocator):
         pages = self.pages_of_segments("free_segments", segments)
         if pages is not None:
             self._free_pages("free_segments", pages)
-
-    def pages_of_segments(self, operation: str, segments: list[Segment]) -> Tensor | None:
-        """Virtual pages of segments of one row: int64 `[k]`, in storage of their own, or None where all are empty.
-
-        Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more; never blocks the host.
-        """
-        segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
-        for tokens, start in segments:
-            expect_ids(self.name, operation, tokens, self.device)
-            expect_aligned(self.name, operation, start, self.page_size)
-        expect_disjoint(self.name, operation, segments, self.page_size)
-        pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]
-        return torch.cat(pages) if pages else None
 
     def release_pages(self, pages: Tensor) -> None:
         """Frees bound virtual pages (int64 `[k]`) and recycles their ids. 5 launches (9 checked); never blocks."""
@@ -222,12 +171,12 @@ class PageAllocator(TokenAllocator):
     # Starting over.
 
     def recycle_all(self) -> None:
-        """See `TokenAllocator`. Host only."""
+        """See `PooledAllocator`. Host only."""
         super().recycle_all()
         self.free_vids = self._all_vids[self.band.ids.first : self.band.ids.stop]
 
     def reshape(self) -> None:
-        """See `TokenAllocator`. Never blocks."""
+        """See `PooledAllocator`. Never blocks."""
         self.band.reshape(self._ids(self.band.pool))
         super().reshape()
 

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from reference_allocator import chain, tables
 from reference_allocator.allocator import AllocatorState, PageAllocator
-from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
+from reference_allocator.arguments import expect_ids
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
+from reference_allocator.pooled import PooledAllocator
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
-from reference_allocator.token_allocator import TokenAllocator
-
-Release = Literal["both", "full", "swa"]
-"""Which sides of a page a free gives back."""
-RELEASES: tuple[Release, ...] = ("swa", "both", "full")
-
-
-def window_frontier(length: int, window: int, page_size: int) -> int:
-    """Position below which a row of `length` tokens needs no window pages: page aligned, 0 while all are needed.
-
-    Host only."""
-    kept = -(-max(window, page_size) // page_size) * page_size
-    return max(0, length - kept) // page_size * page_size
+from reference_allocator.two_sides import RELEASES, Release, TwoSidedAllocator
 
 
 class CompositeState(NamedTuple):
@@ -39,7 +28,7 @@ class CompositeState(NamedTuple):
     swa: BandState
 
 
-class SWAComposite(TokenAllocator):
+class SWAComposite(TwoSidedAllocator, PooledAllocator):
     """Token ids with keys and values on two pools: `full` for the life of a token, `swa` while it is in the window.
 
     pool: a byte pool. full, swa: two of its specs, of one page size; `full` is an end pool and mints the ids of both.
@@ -69,61 +58,28 @@ class SWAComposite(TokenAllocator):
         self.swa = chain.make_band(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
         self.bands = (self.full.band, self.swa)
         chain.join(*self.bands, *beside)
-        self._available: tuple[tuple[int, ...], int] = ((), 0)
 
     def _followed(self) -> Ids:
         return self.full.band.ids._replace(owner=False)
 
     # Capacity.
 
-    def demand(self, full_pages: int, swa_pages: int) -> Demand:
-        """So many pages of each pool. Host only."""
-        return {self.full.band: full_pages, self.swa: swa_pages}
+    @property
+    def free_ids(self) -> int:
+        """See `PooledAllocator`. Host only."""
+        return self.full.free_ids
 
-    def fits(self, full_pages: int, swa_pages: int) -> bool:
-        """Whether both pools have room for these pages together, as they are. Host only, never blocks."""
-        return full_pages <= self.full.free_vids.numel() and chain.fits(self.demand(full_pages, swa_pages))
-
-    def memo_key(self) -> tuple[int, ...]:
-        """Changes whenever a capacity may have changed. Host only."""
-        return (*(band.epoch for band in chain.members(self.swa)), self.full.free_vids.numel())
-
-    def available_size(self) -> int:
-        """Tokens that `alloc` can hand out now, on both sides. Host only, memoised, never blocks."""
-        chain.settle(self.swa)
-        if self._available[0] != self.memo_key():
-            self._available = (self.memo_key(), self.count_available())
-        return self._available[1]
-
-    def count_available(self) -> int:
-        """`available_size` without its memo. Host only, never blocks."""
-        return self._most(chain.fits)
-
-    def schedulable_size(self) -> int:
-        """Tokens that `alloc` can hand out after relief: what admission and eviction go by. Host only, never blocks."""
-        chain.settle(self.swa)
-        return self._most(chain.fits_after_relief)
-
-    def _most(self, fit: Callable[[Demand], bool]) -> int:
-        """Tokens of the largest equal demand that fits."""
-        return chain.most(lambda pages: fit(self.demand(pages, pages)), self.full.free_vids.numel()) * self.page_size
+    def demand(self, pages: int) -> Demand:
+        """See `PooledAllocator`. Host only."""
+        return {self.full.band: pages, self.swa: pages}
 
     def admit(self, pages: int) -> bool:
         """See `TokenAllocator`."""
         return self.admit_each(pages, pages)
 
     def admit_each(self, full_pages: int, swa_pages: int) -> bool:
-        """Whether both pools have room for these pages, after relief: deferred frees, then see `chain.relieve`.
-
-        Waits on the stream for compactions; never blocks the host.
-        """
-        chain.settle(self.swa)
-        if self.fits(full_pages, swa_pages):
-            return True
-        self.apply_deferred()
-        if full_pages <= self.full.free_vids.numel():
-            chain.relieve(self.demand(full_pages, swa_pages))
-        return self.fits(full_pages, swa_pages)
+        """See `TwoSidedAllocator`. Never blocks the host."""
+        return self.make_room(full_pages, {self.full.band: full_pages, self.swa: swa_pages})
 
     def upcoming(self, pages: int) -> Tensor:
         """See `TokenAllocator`."""
@@ -135,100 +91,16 @@ class SWAComposite(TokenAllocator):
         self.full.mint(pages)
         self.swa.alloc_with_virtual(minted)
 
-    def alloc_extend_swa_tail(
-        self,
-        prefix_lens: Tensor,
-        prefix_lens_cpu: Tensor,
-        seq_lens: Tensor,
-        seq_lens_cpu: Tensor,
-        last_loc: Tensor,
-        total: int,
-        *,
-        tail_len: int,
-    ) -> Tensor | None:
-        """`alloc_extend` that binds on the window pool only the new pages with some of a row's last `tail_len` tokens.
+    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
+        """See `TwoSidedAllocator`."""
+        minted = self.full.upcoming(pages)
+        self.full.mint(pages)
+        self.swa.alloc_with_virtual(torch.cat([minted[first:last] for first, last in runs]))
 
-        The others are out of the window from the start: `free_row` with `dead_lo` at the first new page and
-        `swa_frontier` at the first page of the tail. Arguments, errors, launches and blocking as `alloc_extend`, and
-        `ArgumentError` for a tail below 1.
-        """
-        if tail_len < 1:
-            raise ArgumentError(self.name, "alloc_extend_swa_tail", "no tail", tail_len=tail_len)
-        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
-        host = self._extension("alloc_extend_swa_tail", lens, prefix_lens_cpu, seq_lens_cpu, total)
-        runs = tail_runs(host.before, host.after, self.page_size, tail_len)
-        if not self.admit_each(host.pages, sum(last - first for first, last in runs)):
-            return None
-        tokens = self._extended(lens, host.pages, total)
-        if host.pages:
-            minted = self.full.upcoming(host.pages)
-            self.full.mint(host.pages)
-            self.swa.alloc_with_virtual(torch.cat([minted[first:last] for first, last in runs]))
-        return tokens
+    # Freeing.
 
-    # Freeing by position.
-
-    def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
-        """Frees `row[start_pos : start_pos + n]` (int64 `[n]`) on both pools. Every page is bound on both.
-
-        Waits for the end of an open group. Raises as `PageAllocator.free_segment`. Queues 10 launches (18 checked) on
-        the current stream; never blocks the host.
-        """
-        self._free_by_position("both", "free_segment", tokens, start_pos)
-
-    def free_segments(self, segments: list[Segment]) -> None:
-        """Frees segments of one row on both pools: see `PageAllocator.free_segments`. Never blocks."""
-        self.expect_clean("free_segments")
-        pages = self.full.pages_of_segments("free_segments", segments)
-        if pages is not None:
-            self._free_pages("both", "free_segments", pages)
-
-    def free_full_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
-        """Frees a segment whose pages have left the window: on full alone. Otherwise as `free_segment`.
-
-        Queues 6 launches (13 checked).
-        """
-        self._free_by_position("full", "free_full_segment", tokens, start_pos)
-
-    def free_swa_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
-        """Frees a segment on the window pool alone; its ids stay valid on full. Otherwise as `free_segment`.
-
-        Queues 5 launches (9 checked).
-        """
-        self._free_by_position("swa", "free_swa_segment", tokens, start_pos)
-
-    def free_row(self, segments: list[Segment], *, swa_frontier: int, dead_lo: int = 0) -> None:
-        """Frees segments of one row (int64 `[n]` and start each) with no window pages in `[dead_lo, swa_frontier)`.
-
-        Those go by `free_full_segment`, the others by `free_segment`. Raises as they do, and `AlignmentError` for
-        cursors inside a page. Queues the launches of each; never blocks the host.
-        """
-        for cursor in (dead_lo, swa_frontier):
-            expect_aligned(self.name, "free_row", cursor, self.page_size)
-        for tokens, start in segments:
-            stop = start + tokens.numel()
-            low, high = (min(max(cursor, start), stop) for cursor in (dead_lo, swa_frontier))
-            high = max(low, high)
-            self.free_segment(tokens[: low - start], start_pos=start)
-            self.free_full_segment(tokens[low - start : high - start], start_pos=low)
-            self.free_segment(tokens[high - start :], start_pos=high)
-
-    def advance_window(self, row: Tensor, old: int, length: int, window: int) -> int:
-        """Frees the window pages that a row of `length` tokens no longer needs; returns the new cursor.
-
-        `row` holds the row's tokens (int64), `old` the last cursor. Otherwise as `free_swa_segment`.
-        """
-        new = max(old, window_frontier(length, window, self.page_size))
-        self.free_swa_segment(row[old:new], start_pos=old)
-        return new
-
-    def _free_by_position(self, release: Release, operation: str, tokens: Tensor | None, start_pos: int) -> None:
-        self.expect_clean(operation)
-        if tokens is None or tokens.numel() == 0:
-            return
-        self._free_pages(release, operation, self.full.segment_pages(operation, tokens, start_pos))
-
-    def _free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+        """See `TwoSidedAllocator`. On a checked CPU pool `BindingError` for pages that are not bound as it says."""
         self._expect_sides(release, operation, pages)
         if self._group is None:
             self._release(release, pages)
@@ -258,31 +130,10 @@ class SWAComposite(TokenAllocator):
         if release == "full":
             self.swa.report_bound(pages)
 
-    # Freeing without positions.
-
-    def free(self, tokens: Tensor | None) -> None:
-        """Frees the pages of tokens (int64 `[n]`) whose positions are not known, on both pools, in the window or not.
-
-        Waits for the end of an open group. Raises as `PageAllocator.free`. Current stream. Blocks the host: which pages
-        are still in the window is known to the device alone.
-        """
-        self._free_by_value("both", "free", tokens)
-
-    def free_swa(self, tokens: Tensor | None) -> None:
-        """Frees on the window pool what of these tokens (int64 `[n]`) is still bound there. Otherwise as `free`."""
-        self._free_by_value("swa", "free_swa", tokens)
-
-    def free_full(self, tokens: Tensor | None) -> None:
-        """Frees tokens (int64 `[n]`) whose pages have left the window: on full alone. Otherwise as `free`."""
-        self._free_by_value("full", "free_full", tokens)
-
-    def _free_by_value(self, release: Release, operation: str, tokens: Tensor | None) -> None:
-        self.expect_clean(operation)
-        if tokens is None or tokens.numel() == 0:
-            return
-        expect_ids(self.name, operation, tokens, self.device)
+    def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
+        """See `TwoSidedAllocator`. In a group it waits, and blocks, at the end."""
         if self._group is None or self.raises:
-            pages = self.full.distinct_pages(tokens)
+            pages = self.distinct_pages(tokens)
             self.full.band.expect_bound(pages, operation)
             if release == "full":
                 self._expect_out_of_window(pages, operation)
@@ -316,7 +167,7 @@ class SWAComposite(TokenAllocator):
             if release in group.pages:
                 self._release(release, torch.cat(group.pages[release]))
             if release in group.tokens:
-                self._release_alive(release, self.full.distinct_pages(torch.cat(group.tokens[release])))
+                self._release_alive(release, self.distinct_pages(torch.cat(group.tokens[release])))
 
     # Reading.
 
@@ -356,15 +207,30 @@ class SWAComposite(TokenAllocator):
         self.swa.await_moves()
         tables.unbind(self.swa.v2p, self.swa.p2v, tables.pages_of(full, self.page_size))
 
+    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
+        """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool where `incoming` is not bound on the
+        window pool, or `kept` is.
+
+        On a device the error word takes that. Queues 4 launches (21 checked) on the current stream; never blocks.
+        """
+        # A free of the node's old window pages may still wait in a group; then it would free the new ones.
+        self.apply_deferred()
+        # Where one page is in both, it is bound as incoming, and so the node's is not unbound.
+        self.swa.expect_bound(incoming, operation)
+        if self.raises:
+            self.swa.expect_unbound(kept, operation, freed=set())
+            self.full.band.expect_bound(kept, operation)
+        self.swa.rebind(kept, incoming)
+
     # Starting over.
 
     def recycle_all(self) -> None:
-        """See `TokenAllocator`. Host only."""
+        """See `PooledAllocator`. Host only."""
         super().recycle_all()
         self.full.recycle_all()
 
     def reshape(self) -> None:
-        """See `TokenAllocator`. Never blocks."""
+        """See `PooledAllocator`. Never blocks."""
         self.full.reshape()
         self.swa.reshape(self._followed())
         super().reshape()

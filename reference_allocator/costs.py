@@ -30,7 +30,7 @@ class Cost:
     waits_in: tuple[str, ...] = ()
 
 
-DISTINCT = "allocator.PageAllocator.distinct_pages"
+DISTINCT = "token_allocator.TokenAllocator.distinct_pages"
 ALIVE = "composites.SWAComposite._release_alive"
 READ = "verify.read"
 

@@ -18,9 +18,10 @@ def host_values(tensor: Tensor) -> list[int]:
     return list(tensor.tolist())
 
 
-def distinct(ids: Tensor) -> Tensor:
-    """The values of a tensor in CPU memory, each once, ascending: int64 `[k]`, in CPU memory."""
-    return torch.tensor(sorted(set(host_values(ids))), dtype=torch.int64)
+def distinct_pairs(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Pairs of values at equal places of two tensors in CPU memory, each pair once: int64 `[k]` each."""
+    pairs = sorted(set(zip(host_values(first), host_values(second), strict=True)))
+    return torch.tensor([one for one, _ in pairs]), torch.tensor([other for _, other in pairs])
 
 
 def expect_offsets(pool: str, operation: str, reps: Tensor, page_size: int) -> None:
@@ -64,3 +65,10 @@ def expect_unbound(pool: str, operation: str, v2p: Tensor, pages: Tensor, first:
     bound = [page for page, held in zip(ids, host_values(v2p[pages]), strict=True) if held > 0 and page not in freed]
     if bound:
         raise BindingError(pool, operation, "pages that are still bound", pages=bound[:8])
+
+
+def expect_apart(pool: str, operation: str, kept: Tensor, incoming: Tensor) -> None:
+    """Raises `BindingError` if some tokens are kept and incoming: freed as incoming, they would be lost as kept."""
+    both = sorted(set(host_values(kept)) & set(host_values(incoming)))
+    if both:
+        raise BindingError(pool, operation, "incoming tokens that are kept, and still bound", tokens=both[:8])

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from reference_allocator import chain, tables
-from reference_allocator.arguments import expect_ids, lengths, new_pages
-from reference_allocator.band import Band
-from reference_allocator.errors import (
-    AlignmentError,
-    ArgumentError,
-    BindingError,
-    GroupError,
-    PoisonedError,
-    StateError,
-)
+from reference_allocator import tables
+from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids, lengths, new_pages
+from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
 from reference_allocator.free_group import FreeGroup
-from reference_allocator.host_checks import host_values
-from reference_allocator.streams import StreamEvent
+from reference_allocator.host_checks import expect_offsets, host_values
 
 
 class Extension(NamedTuple):
@@ -38,9 +28,6 @@ class TokenAllocator(ABC):
 
     All work is queued on the current stream, and nothing here blocks the host.
     """
-
-    bands: tuple[Band, ...] = ()
-    """The pools behind, the owner of the ids first."""
 
     def __init__(self, name: str, page_size: int, device: torch.device, *, checked: bool) -> None:
         self.name = name
@@ -198,55 +185,48 @@ class TokenAllocator(ABC):
         self._group = None
         return group
 
+    # Which pages tokens are of.
+
     def page_reps(self, tokens: Tensor, start_pos: int) -> Tensor:
         """One token per page of a segment: see `tables.page_reps`. Never blocks."""
         return tables.page_reps(tokens, start_pos, self.page_size)
 
-    # Every pool behind, so that none can be forgotten.
+    def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Tensor:
+        """Virtual pages of a segment: int64 `[k]`, for a page size of 1 the tokens themselves. One launch, no blocking.
 
-    def set_forward_event(self, event: StreamEvent | None) -> None:
-        """What moves and zeroing of every pool wait for, on their stream. Host only."""
-        for band in self.bands:
-            band.fwd_event = event
-
-    def set_gate(self, name: str, gate: Callable[[], bool] | None) -> None:
-        """While `gate` returns False, no page of any pool moves: somebody knows their places. None removes it.
-
-        Host only.
+        Raises `ArgumentError`, `AlignmentError`, on a checked CPU pool `BindingError` for ids that start no page.
         """
-        for band in self.bands:
-            band.gates.pop(name, None)
-            if gate is not None:
-                band.gates[name] = gate
+        expect_ids(self.name, operation, tokens, self.device)
+        expect_aligned(self.name, operation, start_pos, self.page_size)
+        reps = self.page_reps(tokens, start_pos)
+        if self.raises:
+            expect_offsets(self.name, operation, reps, self.page_size)
+        return tables.pages_of(reps, self.page_size)
 
-    def clear(self) -> None:
-        """Frees everything, drops an open group, and recovers poisoned pools. Queues 5 fills each; never blocks."""
-        for band in self.bands:
-            band.clear()
-        self.recycle_all()
+    def distinct_pages(self, tokens: Tensor) -> Tensor:
+        """Virtual pages of tokens, each once: int64 `[k]`, the tokens themselves where a page is one.
 
-    def recycle_all(self) -> None:
-        """Makes every id free and forgets group and poison. Host only."""
-        self._group = None
-        self.poisoned = False
-
-    def resize(self, total_bytes: int) -> None:
-        """Changes the budget of the empty pools, in bytes; tables and buffer keep their storage.
-
-        Raises `StateError` while anything is live, pending or deferred, and where other pools share the budget;
-        `BudgetError` above what was reserved or below the floor. Queues fills on the current stream; never blocks.
+        Blocks the host where it is several.
         """
-        live = {band.name: band.live + band.pending_count for band in self.bands}
-        if any(live.values()) or self._group is not None:
-            raise StateError(self.name, "resize", "not empty", group=self._group is not None, **live)
-        if set(self.bands) != set(chain.members(self.bands[0])):
-            raise StateError(self.name, "resize", "other pools share the budget", pools=sorted(live))
-        self.bands[0].pool.resize(total_bytes)
-        self.reshape()
+        if self.page_size == 1:
+            return tokens
+        repeated = tables.pages_of(tokens, self.page_size)
+        # nosync-lint: ignore[NSL301] without positions only the device knows how many pages these are
+        pages: Tensor = torch.unique(repeated)
+        return pages
 
-    def reshape(self) -> None:
-        """Takes the present geometry of the byte pool, and clears. Queues fills; never blocks."""
-        self.recycle_all()
+    def pages_of_segments(self, operation: str, segments: list[Segment]) -> Tensor | None:
+        """Virtual pages of segments of one row: int64 `[k]`, in storage of their own, or None where all are empty.
+
+        Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more; never blocks the host.
+        """
+        segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
+        for tokens, start in segments:
+            expect_ids(self.name, operation, tokens, self.device)
+            expect_aligned(self.name, operation, start, self.page_size)
+        expect_disjoint(self.name, operation, segments, self.page_size)
+        pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]
+        return torch.cat(pages) if pages else None
 
     # Preconditions.
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reference_allocator import BytePool, Floor, SWAComposite
-from reference_allocator.composites import window_frontier
 from reference_allocator.errors import (
     AlignmentError,
     ArgumentError,
@@ -24,6 +23,7 @@ from reference_allocator.errors import (
     StateError,
 )
 from reference_allocator.recovery import recover_locked_full
+from reference_allocator.two_sides import window_frontier
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids, kv
 from tests.reference_allocator.test_band import Queue

@@ -1,0 +1,173 @@
+"""Tokens with a full side and a window side, whatever memory those have: which sides a free names, and where a row ends
+to have both.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal
+
+from torch import Tensor
+
+from reference_allocator import tables
+from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
+from reference_allocator.errors import ArgumentError
+from reference_allocator.token_allocator import TokenAllocator
+
+Release = Literal["both", "full", "swa"]
+"""Which sides of a page a free gives back."""
+RELEASES: tuple[Release, ...] = ("swa", "both", "full")
+
+
+def window_frontier(length: int, window: int, page_size: int) -> int:
+    """Position below which a row of `length` tokens needs no window pages: page aligned, 0 while all are needed.
+
+    Host only."""
+    kept = -(-max(window, page_size) // page_size) * page_size
+    return max(0, length - kept) // page_size * page_size
+
+
+class TwoSidedAllocator(TokenAllocator):
+    """The token API with two sides: `full` for the life of a token, `swa` while it is in the window.
+
+    What a call queues is in the table of costs, by class.
+    """
+
+    # What stands behind.
+
+    @abstractmethod
+    def admit_each(self, full_pages: int, swa_pages: int) -> bool:
+        """Whether both sides have room for these pages, after relief if need be. Never blocks the host."""
+
+    @abstractmethod
+    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
+        """Takes the next pages on full, and of those the runs of `[first, last)` on the window side. Never blocks."""
+
+    @abstractmethod
+    def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids on the window side. Never blocks."""
+
+    @abstractmethod
+    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
+        """Gives the window side of pages `incoming` to `kept` (both int64 `[k]`), lane by lane. Never blocks."""
+
+    @abstractmethod
+    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+        """Frees virtual pages (int64 `[k]`, each once) on the sides that `release` names. Never blocks."""
+
+    @abstractmethod
+    def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
+        """Frees the pages of tokens (int64 `[n]`) as far as they are there to be freed. Blocks the host."""
+
+    # Handing out.
+
+    def alloc_extend_swa_tail(
+        self,
+        prefix_lens: Tensor,
+        prefix_lens_cpu: Tensor,
+        seq_lens: Tensor,
+        seq_lens_cpu: Tensor,
+        last_loc: Tensor,
+        total: int,
+        *,
+        tail_len: int,
+    ) -> Tensor | None:
+        """`alloc_extend` that binds on the window side only the new pages with some of a row's last `tail_len` tokens.
+
+        The others are out of the window from the start: `free_row` with `dead_lo` at the first new page and
+        `swa_frontier` at the first page of the tail. Arguments, errors, launches and blocking as `alloc_extend`, and
+        `ArgumentError` for a tail below 1.
+        """
+        if tail_len < 1:
+            raise ArgumentError(self.name, "alloc_extend_swa_tail", "no tail", tail_len=tail_len)
+        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        host = self._extension("alloc_extend_swa_tail", lens, prefix_lens_cpu, seq_lens_cpu, total)
+        runs = tail_runs(host.before, host.after, self.page_size, tail_len)
+        if not self.admit_each(host.pages, sum(last - first for first, last in runs)):
+            return None
+        tokens = self._extended(lens, host.pages, total)
+        if host.pages:
+            self.mint_runs(host.pages, runs)
+        return tokens
+
+    # Freeing by position.
+
+    def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees `row[start_pos : start_pos + n]` (int64 `[n]`) on both sides. Every page is bound on both.
+
+        Waits for the end of an open group. Raises `ArgumentError`, `AlignmentError` for a start inside a page, on a
+        checked CPU pool `BindingError`. Current stream; never blocks the host.
+        """
+        self._free_by_position("both", "free_segment", tokens, start_pos)
+
+    def free_segments(self, segments: list[Segment]) -> None:
+        """Frees segments of one row (int64 `[n]` and start each) on both sides, no page in two of them.
+
+        Raises as `free_segment`, and `OverlapError`; nothing is freed then. Otherwise as `free_segment`.
+        """
+        self.expect_clean("free_segments")
+        pages = self.pages_of_segments("free_segments", segments)
+        if pages is not None:
+            self.free_pages("both", "free_segments", pages)
+
+    def free_full_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees a segment whose pages have left the window: on full alone. Otherwise as `free_segment`."""
+        self._free_by_position("full", "free_full_segment", tokens, start_pos)
+
+    def free_swa_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
+        """Frees a segment on the window side alone; its ids stay valid on full. Otherwise as `free_segment`."""
+        self._free_by_position("swa", "free_swa_segment", tokens, start_pos)
+
+    def free_row(self, segments: list[Segment], *, swa_frontier: int, dead_lo: int = 0) -> None:
+        """Frees segments of one row (int64 `[n]` and start each) with no window pages in `[dead_lo, swa_frontier)`.
+
+        Those go by `free_full_segment`, the others by `free_segment`. Raises as they do, and `AlignmentError` for
+        cursors inside a page. Queues the launches of each; never blocks the host.
+        """
+        for cursor in (dead_lo, swa_frontier):
+            expect_aligned(self.name, "free_row", cursor, self.page_size)
+        for tokens, start in segments:
+            stop = start + tokens.numel()
+            low, high = (min(max(cursor, start), stop) for cursor in (dead_lo, swa_frontier))
+            high = max(low, high)
+            self.free_segment(tokens[: low - start], start_pos=start)
+            self.free_full_segment(tokens[low - start : high - start], start_pos=low)
+            self.free_segment(tokens[high - start :], start_pos=high)
+
+    def advance_window(self, row: Tensor, old: int, length: int, window: int) -> int:
+        """Frees the window pages that a row of `length` tokens no longer needs; returns the new cursor.
+
+        `row` holds the row's tokens (int64), `old` the last cursor. Otherwise as `free_swa_segment`.
+        """
+        new = max(old, window_frontier(length, window, self.page_size))
+        self.free_swa_segment(row[old:new], start_pos=old)
+        return new
+
+    def _free_by_position(self, release: Release, operation: str, tokens: Tensor | None, start_pos: int) -> None:
+        self.expect_clean(operation)
+        if tokens is not None and tokens.numel():
+            self.free_pages(release, operation, self.segment_pages(operation, tokens, start_pos))
+
+    # Freeing without positions.
+
+    def free(self, tokens: Tensor | None) -> None:
+        """Frees the pages of tokens (int64 `[n]`) whose positions are not known, on both sides, in the window or not.
+
+        Waits for the end of an open group. Raises as `free_segment`. Current stream. Blocks the host: which pages are
+        still in the window is known to the device alone.
+        """
+        self._free_by_value("both", "free", tokens)
+
+    def free_swa(self, tokens: Tensor | None) -> None:
+        """Frees on the window side what of these tokens (int64 `[n]`) is still bound there. Otherwise as `free`."""
+        self._free_by_value("swa", "free_swa", tokens)
+
+    def free_full(self, tokens: Tensor | None) -> None:
+        """Frees tokens (int64 `[n]`) whose pages have left the window: on full alone. Otherwise as `free`."""
+        self._free_by_value("full", "free_full", tokens)
+
+    def _free_by_value(self, release: Release, operation: str, tokens: Tensor | None) -> None:
+        self.expect_clean(operation)
+        if tokens is not None and tokens.numel():
+            expect_ids(self.name, operation, tokens, self.device)
+            self.free_by_value(release, operation, tokens)
