@@ -8,6 +8,7 @@ from reference_allocator.chain import join
 from reference_allocator.composites import SWAComposite
 from reference_allocator.specs import BytePool, Floor, KVSpec, StatePart, StateSpec
 from reference_allocator.state import MambaComposite, StateSlots, SWAMambaComposite
+from reference_allocator.static import StaticSWAComposite
 
 __all__ = [
     "BytePool",
@@ -20,5 +21,6 @@ __all__ = [
     "StatePart",
     "StateSlots",
     "StateSpec",
+    "StaticSWAComposite",
     "join",
 ]

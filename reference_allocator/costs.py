@@ -32,6 +32,7 @@ class Cost:
 
 DISTINCT = "token_allocator.TokenAllocator.distinct_pages"
 ALIVE = "composites.SWAComposite._release_alive"
+MAPPED = "static.StaticSWAComposite.free_by_value"
 READ = "verify.read"
 
 COSTS = (
@@ -66,6 +67,20 @@ COSTS = (
     Cost("SWAMambaComposite.free_state", "hot", 0, 5, 9),
     Cost("StateSlots.reset", "hot", 0, 4, 4, "when a request takes slots up"),
     Cost("StateSlots.copy", "hot", 0, 8, 8, "two per megabyte copied more"),
+    Cost("StaticSWAComposite.alloc", "hot", 0, 3, 6, "a fixed split"),
+    Cost("StaticSWAComposite.alloc_extend", "hot", 0, 33, 36),
+    Cost("StaticSWAComposite.alloc_extend_swa_tail", "hot", 0, 34, 37),
+    Cost("StaticSWAComposite.alloc_decode", "hot", 0, 12, 15),
+    Cost("StaticSWAComposite.free_segment", "hot", 0, 6, 15),
+    Cost("StaticSWAComposite.free_full_segment", "hot", 0, 2, 10),
+    Cost("StaticSWAComposite.free_swa_segment", "hot", 0, 5, 9),
+    Cost("StaticSWAComposite.free_row", "hot", 0, 8, 25, "split at one cursor"),
+    Cost("StaticSWAComposite.advance_window", "hot", 0, 5, 9),
+    Cost("StaticSWAComposite group", "hot", 0, 12, 30, "two segments"),
+    Cost("StaticSWAComposite.translate_loc_from_full_to_swa", "hot", 0, 2, 2),
+    Cost("StaticSWAComposite.set_full_to_swa_mapping", "hot", 0, 4, 4),
+    Cost("StaticSWAComposite.clear_full_to_swa_mapping", "hot", 0, 2, 2),
+    Cost("StaticSWAComposite.available_size", "hot", 0, 0, 0),
     Cost("EndBand.pack", "warm", 0, 30, 34, "two per megabyte moved more"),
     Cost("FloatBand.make_room", "warm", 0, 34, 38, "holes packed, and what is left moved"),
     Cost("SWAMambaComposite.alloc_state, after relief", "warm", 0, 37, 42, "the window pool moves aside"),
@@ -73,6 +88,9 @@ COSTS = (
     Cost("recover_locked_full", "warm", 0, 18, 42),
     Cost("SWAComposite.backup", "warm", 0, 0, 0),
     Cost("SWAComposite.restore", "warm", 0, 6, 6),
+    Cost("recover_locked_full, static", "warm", 0, 15, 35),
+    Cost("StaticSWAComposite.backup", "warm", 0, 0, 0),
+    Cost("StaticSWAComposite.restore", "warm", 0, 1, 2),
     Cost("transfer_swa_tokens", "cold", 0, 6, 27, "no position"),
     Cost("SWAComposite.clear", "cold", 0, 10, 10),
     Cost("SWAComposite.resize", "cold", 0, 10, 10),
@@ -80,6 +98,8 @@ COSTS = (
     Cost("SWAComposite.free", "cold", 2, 14, 22, "and which are in the window", (DISTINCT, ALIVE)),
     Cost("SWAComposite.free_swa", "cold", 2, 9, 13, "", (DISTINCT, ALIVE)),
     Cost("SWAComposite.free_full", "cold", 1, 7, 14, "", (DISTINCT,)),
+    Cost("StaticSWAComposite.clear", "cold", 0, 5, 5),
+    Cost("StaticSWAComposite.free", "cold", 2, 10, 19, "", (DISTINCT, MAPPED)),
     Cost("check", "idle", 2, 0, 0, "one per pool", (READ,)),
     Cost("verify", "idle", 14, 0, 0, "", (READ,)),
 )

@@ -60,12 +60,11 @@ class KVSide(KVPool):
         `spec.grow` says nothing here. Queues two zero fills per layer on the current stream; does not block the host.
         """
         slots = tokens + spec.page_size
-
-        def zeros(dim: int) -> dict[int, Tensor]:
-            shape = (slots, spec.heads, dim)
-            return {layer: torch.zeros(shape, dtype=spec.dtype, device=device) for layer in spec.layers}
-
-        return cls(spec.name, zeros(spec.key_dim), zeros(spec.value_dim))
+        keys, values = (
+            {layer: torch.zeros((slots, spec.heads, dim), dtype=spec.dtype, device=device) for layer in spec.layers}
+            for dim in (spec.key_dim, spec.value_dim)
+        )
+        return cls(spec.name, keys, values)
 
     @classmethod
     def of(cls, pool: BytePool, name: str) -> KVSide:

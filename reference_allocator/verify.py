@@ -6,18 +6,30 @@ For idle points only. Everything here copies whole tables to the host and blocks
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
+from reference_allocator import chain
 from reference_allocator.allocator import PageAllocator
 from reference_allocator.band import Band
 from reference_allocator.composites import SWAComposite
 from reference_allocator.end_band import EndBand
-from reference_allocator.error_word import Fault
+from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import PoisonedError
+from reference_allocator.pooled import PooledAllocator
 from reference_allocator.specs import MAX_TOKEN_IDS
 from reference_allocator.state import WithState
-from reference_allocator.token_allocator import TokenAllocator
+from reference_allocator.static import FixedPages, StaticSWAComposite
+
+Allocator = PooledAllocator | StaticSWAComposite
+
+
+class Reporting(Protocol):
+    """Pages of one pool or side, with their error word."""
+
+    name: str
+    error: ErrorWord
 
 
 def read(tensor: Tensor) -> list[int]:
@@ -26,7 +38,7 @@ def read(tensor: Tensor) -> list[int]:
     return list(tensor.tolist())
 
 
-def faults(band: Band) -> Fault:
+def faults(band: Reporting) -> Fault:
     """The bits of a band's error word. Blocks the host."""
     word = Fault(0)
     for bit, lowest in enumerate(read(band.error.cells)):
@@ -35,25 +47,28 @@ def faults(band: Band) -> Fault:
     return word
 
 
-def check_bands(name: str, bands: Sequence[Band]) -> None:
+def check_bands(name: str, bands: Sequence[Reporting]) -> None:
     """Raises `PoisonedError`, with the bits by pool, if any error word is set. Blocks the host."""
     found = {band.name: repr(faults(band)) for band in bands if faults(band)}
     if found:
         raise PoisonedError(name, "check", "the error word is set; only clear() recovers", **found)
 
 
-def check(allocator: TokenAllocator) -> None:
+def check(allocator: Allocator) -> None:
     """Raises `PoisonedError`, and poisons the allocator, if its error word is set. Blocks the host."""
     try:
-        check_bands(allocator.name, allocator.bands)
+        check_bands(allocator.name, allocator.sides if isinstance(allocator, StaticSWAComposite) else allocator.bands)
     except PoisonedError:
         allocator.poisoned = True
         raise
 
 
-def verify(allocator: TokenAllocator) -> list[str]:
+def verify(allocator: Allocator) -> list[str]:
     """Every broken invariant of an allocator, by number. Blocks the host: idle points only."""
-    said = [problem for band in allocator.bands for problem in verify_band(band)]
+    if isinstance(allocator, StaticSWAComposite):
+        sides = (line for side in allocator.sides for line in verify_fixed(allocator, side))
+        return [*sides, *verify_mapping(allocator)]
+    said = [*verify_memos(allocator), *(problem for band in allocator.bands for problem in verify_band(band))]
     if isinstance(allocator, PageAllocator):
         said += verify_ids(allocator)
     if isinstance(allocator, SWAComposite):
@@ -63,7 +78,7 @@ def verify(allocator: TokenAllocator) -> list[str]:
     return said
 
 
-def dump(allocator: TokenAllocator) -> dict[str, dict[str, object]]:
+def dump(allocator: PooledAllocator) -> dict[str, dict[str, object]]:
     """What each pool holds, by name: region, counts, holes, and the physical page of each bound virtual page.
 
     Blocks the host: idle points only.
@@ -82,16 +97,24 @@ def dump(allocator: TokenAllocator) -> dict[str, dict[str, object]]:
     }
 
 
+def verify_memos(allocator: PooledAllocator) -> list[str]:
+    """I11. Host only."""
+    views = {
+        "available": (allocator.available_size(), allocator.count(chain.fits)),
+        "schedulable": (allocator.schedulable_size(), allocator.count(chain.fits_after_relief)),
+    }
+    return [
+        f"{allocator.name}: I11 the memo says {memo} {view} tokens, the pools {counted}"
+        for view, (memo, counted) in views.items()
+        if memo != counted
+    ]
+
+
 def verify_sides(composite: SWAComposite) -> list[str]:
-    """I6 and I11 for pools that share ids. Blocks the host."""
+    """I6 for pools that share ids. Blocks the host."""
     full, swa = (read(band.v2p) for band in (composite.full.band, composite.swa))
     alone = [page for page, held in enumerate(swa) if held > 0 >= full[page]]
-    available, counted = composite.available_size(), composite.count_available()
-    said = [
-        (not alone, f"I6 pages {alone[:8]} are bound in the window and not in full"),
-        (available == counted, f"I11 the memo says {available} tokens, the pools {counted}"),
-    ]
-    return [f"{composite.name}: {problem}" for holds, problem in said if not holds]
+    return [f"{composite.name}: I6 pages {alone[:8]} are bound in the window and not in full"] if alone else []
 
 
 def verify_band(band: Band) -> list[str]:
@@ -151,3 +174,48 @@ def verify_ids(allocator: PageAllocator) -> list[str]:
         (all(band.ids.first <= page < band.ids.stop for page in free), "I7 I8 a free id is the sink or no id"),
     ]
     return [f"{allocator.name}: {problem}" for holds, problem in said if not holds]
+
+
+def verify_fixed(static: StaticSWAComposite, side: FixedPages) -> list[str]:
+    """I5, I7, I8, I10 and the error word for the pages of a fixed side. Blocks the host."""
+    free = read(side.free)
+    waiting = [page for pages in static.deferred.get(side.name, []) for page in read(pages)]
+    said = [
+        (side.pages == len(free) + side.live, f"I5 {side.pages} pages are not {len(free)} free + {side.live} live"),
+        (len(set(free + waiting)) == len(free + waiting), "I5 a free page repeats"),
+        (all(1 <= page <= side.pages for page in free + waiting), "I7 I8 a free page is the sink or no page"),
+        (faults(side) == 0, f"error word {faults(side)!r}"),
+    ]
+    return [f"{side.name}: {problem}" for holds, problem in said if not holds]
+
+
+def verify_mapping(static: StaticSWAComposite) -> list[str]:
+    """I1 to I3, I6, I10 and I14 for a table of window tokens: it names whole pages that are live, each once.
+
+    Blocks the host.
+    """
+    size, table, minted = static.page_size, *(read(table) for table in static.dump())
+    rows = [table[at : at + size] for at in range(0, len(table) - 1, size)]
+    mapped = {page: row[0] // size for page, row in enumerate(rows) if any(row)}
+    gone = {side.name: set(read(side.free)) for side in static.sides}
+    for name, waiting in static.deferred.items():
+        gone[name].update(page for pages in waiting for page in read(pages))
+    window_live = static.swa.pages - len(gone["swa"])
+    kept = set(range(1, static.full.pages + 1)) - gone["full"]
+    out = {page for page, mark in enumerate(minted) if mark > 0}
+    said = [
+        (not any(rows[0]) and table[-1] == -1, f"I1 the sink maps to {rows[0]}, the last entry is {table[-1]}"),
+        (
+            all(1 <= held <= static.swa.pages for held in mapped.values()) and not set(mapped.values()) & gone["swa"],
+            "I2 a page maps to a window page that is free, the sink, or none",
+        ),
+        (len(set(mapped.values())) == len(mapped), "I3 two pages map to one window page"),
+        (not set(mapped) & gone["full"], f"I6 pages {sorted(set(mapped) & gone['full'])[:8]} are free and mapped"),
+        (window_live == len(mapped), f"I10 {window_live} window pages are live, and {len(mapped)} mapped"),
+        (
+            all(rows[page] == [held * size + at for at in range(size)] for page, held in mapped.items()),
+            "I14 tokens of a page do not map to one window page in order",
+        ),
+        (not static.checked or out == kept, "I10 the list of free pages and the record of minted ones differ"),
+    ]
+    return [f"{static.name}: {problem}" for holds, problem in said if not holds]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.allocator.pools import byte_pool, got
-from reference_allocator import PageAllocator, SWAComposite, SWAMambaComposite, chain, join
+from reference_allocator import PageAllocator, StaticSWAComposite, SWAComposite, SWAMambaComposite, chain, join
 from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
@@ -19,8 +19,9 @@ PAGE_SIZE = 4
 """Tokens; the numbers of pages below go with it."""
 PAGES = 64
 Call = Callable[[], object]
-Allocator = PageAllocator | SWAComposite
-Kind = TypeVar("Kind", PageAllocator, SWAComposite)
+TwoSided = SWAComposite | StaticSWAComposite
+Allocator = PageAllocator | TwoSided
+Kind = TypeVar("Kind", PageAllocator, SWAComposite, StaticSWAComposite)
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Bench:
 
     def both(self) -> SWAComposite:
         return SWAComposite(byte_pool(PAGE_SIZE, PAGES, self.device), checked=self.checked)
+
+    def fixed(self) -> StaticSWAComposite:
+        size = PAGES * PAGE_SIZE
+        return StaticSWAComposite(size, size, page_size=PAGE_SIZE, device=self.device, checked=self.checked)
 
 
 def _host(*values: int) -> Tensor:
@@ -74,8 +79,7 @@ def _alloc_extend(bench: Bench, allocator: Allocator) -> Call:
     return lambda: allocator.alloc_extend(before, before_cpu, after, after_cpu, last, 19)
 
 
-def _alloc_extend_swa_tail(bench: Bench) -> Call:
-    both = bench.both()
+def _alloc_extend_swa_tail(bench: Bench, both: TwoSided) -> Call:
     before, after, last = bench.ids(0, 0), bench.ids(12, 9), bench.ids(-1, -1)
     before_cpu, after_cpu = _host(0, 0), _host(12, 9)
     return lambda: both.alloc_extend_swa_tail(before, before_cpu, after, after_cpu, last, 21, tail_len=5)
@@ -99,8 +103,7 @@ def _free_segments(bench: Bench) -> Call:
     return lambda: allocator.free_segments([(row[:4], 0), (row[8:16], 8)])
 
 
-def _group(bench: Bench) -> Call:
-    allocator = bench.one()
+def _group(allocator: PageAllocator | StaticSWAComposite) -> Call:
     row = got(allocator.alloc(16))
 
     def call() -> None:
@@ -112,28 +115,24 @@ def _group(bench: Bench) -> Call:
     return call
 
 
-def _free_full_segment(bench: Bench) -> Call:
-    both = bench.both()
+def _free_full_segment(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     both.free_swa_segment(row, start_pos=0)
     return lambda: both.free_full_segment(row[:8], start_pos=0)
 
 
-def _free_swa_segment(bench: Bench) -> Call:
-    both = bench.both()
+def _free_swa_segment(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     return lambda: both.free_swa_segment(row[:8], start_pos=0)
 
 
-def _free_row(bench: Bench) -> Call:
-    both = bench.both()
+def _free_row(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     both.free_swa_segment(row[:8], start_pos=0)
     return lambda: both.free_row([(row, 0)], swa_frontier=8)
 
 
-def _advance_window(bench: Bench) -> Call:
-    both = bench.both()
+def _advance_window(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     return lambda: both.advance_window(row, 0, 16, window=6)
 
@@ -143,16 +142,14 @@ def _translate(bench: Bench, translate: Callable[[Tensor], Tensor]) -> Call:
     return lambda: translate(tokens)
 
 
-def _set_mapping(bench: Bench) -> Call:
-    both = bench.both()
+def _set_mapping(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     physical = both.translate_loc_from_full_to_swa(row)
     both.clear_full_to_swa_mapping(row)
     return lambda: both.set_full_to_swa_mapping(row, physical)
 
 
-def _clear_mapping(bench: Bench) -> Call:
-    both = bench.both()
+def _clear_mapping(both: TwoSided) -> Call:
     row = got(both.alloc(16))
     return lambda: both.clear_full_to_swa_mapping(row)
 
@@ -169,17 +166,15 @@ def _pack(bench: Bench) -> Call:
     return lambda: band.pack(2)
 
 
-def _recovery(bench: Bench, use: Callable[..., object]) -> Call:
+def _recovery(both: TwoSided, use: Callable[..., object]) -> Call:
     """Of three pages; the ids of both sides are in no order."""
-    both = bench.both()
     pages = got(both.alloc(6 * PAGE_SIZE)).view(-1, PAGE_SIZE)
     kept, incoming = pages[1::2].flip(0).reshape(-1), pages[::2].reshape(-1)
     both.free_swa_segment(kept, start_pos=0)
     return lambda: use(both, kept, incoming, start_pos=0)
 
 
-def _restore(bench: Bench) -> Call:
-    both = bench.both()
+def _restore(both: Kind) -> Call:
     state = both.backup()
     both.alloc(8)
     return lambda: both.restore(state)
@@ -239,24 +234,24 @@ CALLS: dict[str, Callable[[Bench], Call]] = {
     "PageAllocator.alloc_decode, inside pages": lambda bench: _alloc_decode(bench, bench.one(), 5),
     "PageAllocator.free_segment": lambda bench: _free_segment(bench.one()),
     "PageAllocator.free_segments": _free_segments,
-    "PageAllocator group": _group,
+    "PageAllocator group": lambda bench: _group(bench.one()),
     "PageAllocator.translate": lambda bench: _translate(bench, bench.one().translate),
     "PageAllocator.available_size": lambda bench: _with_holes(bench.one()).available_size,
     "SWAComposite.alloc": lambda bench: _alloc(bench.both()),
     "SWAComposite.alloc_extend": lambda bench: _alloc_extend(bench, bench.both()),
-    "SWAComposite.alloc_extend_swa_tail": _alloc_extend_swa_tail,
+    "SWAComposite.alloc_extend_swa_tail": lambda bench: _alloc_extend_swa_tail(bench, bench.both()),
     "SWAComposite.alloc_decode": lambda bench: _alloc_decode(bench, bench.both(), 4),
     "SWAComposite.free_segment": lambda bench: _free_segment(bench.both()),
     "SWAComposite.free_segments": _free_segments_of_both,
-    "SWAComposite.free_full_segment": _free_full_segment,
-    "SWAComposite.free_swa_segment": _free_swa_segment,
-    "SWAComposite.free_row": _free_row,
-    "SWAComposite.advance_window": _advance_window,
+    "SWAComposite.free_full_segment": lambda bench: _free_full_segment(bench.both()),
+    "SWAComposite.free_swa_segment": lambda bench: _free_swa_segment(bench.both()),
+    "SWAComposite.free_row": lambda bench: _free_row(bench.both()),
+    "SWAComposite.advance_window": lambda bench: _advance_window(bench.both()),
     "SWAComposite.translate_loc_from_full_to_swa": lambda bench: _translate(
         bench, bench.both().translate_loc_from_full_to_swa
     ),
-    "SWAComposite.set_full_to_swa_mapping": _set_mapping,
-    "SWAComposite.clear_full_to_swa_mapping": _clear_mapping,
+    "SWAComposite.set_full_to_swa_mapping": lambda bench: _set_mapping(bench.both()),
+    "SWAComposite.clear_full_to_swa_mapping": lambda bench: _clear_mapping(bench.both()),
     "SWAComposite.available_size": lambda bench: _with_holes(bench.both()).available_size,
     "SWAComposite.schedulable_size": lambda bench: _with_holes(bench.both()).schedulable_size,
     "SWAMambaComposite.alloc_state": lambda bench: _alloc_state(bench, set_aside=False),
@@ -264,12 +259,31 @@ CALLS: dict[str, Callable[[Bench], Call]] = {
     "SWAMambaComposite.free_state": lambda bench: _slots(bench, lambda cache, slots: cache.free_state(slots)),
     "StateSlots.reset": lambda bench: _slots(bench, lambda cache, slots: cache.state.reset(slots)),
     "StateSlots.copy": lambda bench: _slots(bench, lambda cache, slots: cache.state.copy(src=slots[:2], dst=slots[2:])),
+    "StaticSWAComposite.alloc": lambda bench: _alloc(bench.fixed()),
+    "StaticSWAComposite.alloc_extend": lambda bench: _alloc_extend(bench, bench.fixed()),
+    "StaticSWAComposite.alloc_extend_swa_tail": lambda bench: _alloc_extend_swa_tail(bench, bench.fixed()),
+    "StaticSWAComposite.alloc_decode": lambda bench: _alloc_decode(bench, bench.fixed(), 4),
+    "StaticSWAComposite.free_segment": lambda bench: _free_segment(bench.fixed()),
+    "StaticSWAComposite.free_full_segment": lambda bench: _free_full_segment(bench.fixed()),
+    "StaticSWAComposite.free_swa_segment": lambda bench: _free_swa_segment(bench.fixed()),
+    "StaticSWAComposite.free_row": lambda bench: _free_row(bench.fixed()),
+    "StaticSWAComposite.advance_window": lambda bench: _advance_window(bench.fixed()),
+    "StaticSWAComposite group": lambda bench: _group(bench.fixed()),
+    "StaticSWAComposite.translate_loc_from_full_to_swa": lambda bench: _translate(
+        bench, bench.fixed().translate_loc_from_full_to_swa
+    ),
+    "StaticSWAComposite.set_full_to_swa_mapping": lambda bench: _set_mapping(bench.fixed()),
+    "StaticSWAComposite.clear_full_to_swa_mapping": lambda bench: _clear_mapping(bench.fixed()),
+    "StaticSWAComposite.available_size": lambda bench: _with_holes(bench.fixed()).available_size,
     "EndBand.pack": _pack,
     "FloatBand.make_room": _make_room,
     "SWAMambaComposite.alloc_state, after relief": _alloc_state_after_relief,
-    "transfer_swa_pages": lambda bench: _recovery(bench, transfer_swa_pages),
-    "recover_locked_full": lambda bench: _recovery(bench, recover_locked_full),
+    "transfer_swa_pages": lambda bench: _recovery(bench.both(), transfer_swa_pages),
+    "recover_locked_full": lambda bench: _recovery(bench.both(), recover_locked_full),
     "SWAComposite.backup": lambda bench: _with_holes(bench.both()).backup,
-    "SWAComposite.restore": _restore,
+    "SWAComposite.restore": lambda bench: _restore(bench.both()),
+    "recover_locked_full, static": lambda bench: _recovery(bench.fixed(), recover_locked_full),
+    "StaticSWAComposite.backup": lambda bench: _with_holes(bench.fixed()).backup,
+    "StaticSWAComposite.restore": lambda bench: _restore(bench.fixed()),
 }
 """By the name of the row."""

@@ -18,6 +18,7 @@ from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
 from reference_allocator.state import SWAMambaComposite
+from reference_allocator.static import StaticSWAComposite
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import byte_pool, ids, two_owners
@@ -26,6 +27,9 @@ from tests.reference_allocator.test_allocator import on_a_device as owner_on_a_d
 from tests.reference_allocator.test_composites import on_a_device
 from tests.reference_allocator.test_recovery import evicted
 from tests.reference_allocator.test_state import three_pools
+from tests.reference_allocator.test_static import evicted as evicted_static
+from tests.reference_allocator.test_static import on_a_device as static_on_a_device
+from tests.reference_allocator.test_static import static
 
 PACKAGE = Path(reference_allocator.__file__).parent
 
@@ -37,6 +41,14 @@ def one(checked: bool, name: str = "full") -> PageAllocator:
 
 def both(checked: bool) -> SWAComposite:
     return on_a_device(SWAComposite(byte_pool(), checked=checked))
+
+
+def fixed(checked: bool) -> StaticSWAComposite:
+    return static_on_a_device(static(full=32, window=32, checked=checked))
+
+
+Two = SWAComposite | StaticSWAComposite
+Allocator = PageAllocator | Two
 
 
 def alloc(checked: bool) -> Dispatches:
@@ -61,7 +73,7 @@ def alloc_holes(checked: bool) -> Dispatches:
     return seen
 
 
-def alloc_extend(allocator: PageAllocator | SWAComposite) -> Dispatches:
+def alloc_extend(allocator: Allocator) -> Dispatches:
     row = got(allocator.alloc_extend(ids(0), ids(0), ids(5), ids(5), ids(-1), 5))
     before, after = ids(5, 0, 0), ids(12, 3, 9)
     before_cpu, after_cpu, last = before.clone(), after.clone(), torch.stack((row[4], *ids(-1, -1)))
@@ -70,7 +82,7 @@ def alloc_extend(allocator: PageAllocator | SWAComposite) -> Dispatches:
     return seen
 
 
-def alloc_extend_swa_tail(composite: SWAComposite) -> Dispatches:
+def alloc_extend_swa_tail(composite: Two) -> Dispatches:
     before, after = ids(0, 0), ids(12, 9)
     before_cpu, after_cpu, last = before.clone(), after.clone(), ids(-1, -1)
     with Dispatches(before_cpu, after_cpu) as seen:
@@ -78,7 +90,7 @@ def alloc_extend_swa_tail(composite: SWAComposite) -> Dispatches:
     return seen
 
 
-def mapping(bound: bool, composite: SWAComposite) -> Dispatches:
+def mapping(bound: bool, composite: Two) -> Dispatches:
     """Of clearing, or of setting what has been cleared."""
     row = got(composite.alloc(16))
     physical = composite.translate_loc_from_full_to_swa(row)
@@ -92,7 +104,7 @@ def mapping(bound: bool, composite: SWAComposite) -> Dispatches:
     return seen
 
 
-def alloc_decode(allocator: PageAllocator | SWAComposite, first: int = 4) -> Dispatches:
+def alloc_decode(allocator: Allocator, first: int = 4) -> Dispatches:
     row = got(allocator.alloc_extend(ids(0), ids(0), ids(first), ids(first), ids(-1), first))
     seq, last = ids(first + 1), row[-1:]
     seq_cpu = seq.clone()
@@ -101,7 +113,7 @@ def alloc_decode(allocator: PageAllocator | SWAComposite, first: int = 4) -> Dis
     return seen
 
 
-def free_segment(allocator: PageAllocator | SWAComposite) -> Dispatches:
+def free_segment(allocator: Allocator) -> Dispatches:
     row = got(allocator.alloc(16))
     with Dispatches() as seen:
         allocator.free_segment(row[4:12], start_pos=4)
@@ -174,8 +186,7 @@ def alloc_after_relief(checked: bool) -> Dispatches:
     return seen
 
 
-def group(checked: bool) -> Dispatches:
-    allocator = one(checked)
+def group(allocator: PageAllocator | StaticSWAComposite) -> Dispatches:
     row = got(allocator.alloc(16))
     with Dispatches() as seen:
         allocator.free_group_begin()
@@ -185,8 +196,7 @@ def group(checked: bool) -> Dispatches:
     return seen
 
 
-def one_side(name: str, checked: bool) -> Dispatches:
-    composite = both(checked)
+def one_side(name: str, composite: Two) -> Dispatches:
     row = got(composite.alloc(16))
     if name == "free_full_segment":
         composite.free_swa_segment(row, start_pos=0)
@@ -195,8 +205,7 @@ def one_side(name: str, checked: bool) -> Dispatches:
     return seen
 
 
-def free_row(checked: bool) -> Dispatches:
-    composite = both(checked)
+def free_row(composite: Two) -> Dispatches:
     row = got(composite.alloc(16))
     composite.free_swa_segment(row[:8], start_pos=0)
     with Dispatches() as seen:
@@ -204,15 +213,14 @@ def free_row(checked: bool) -> Dispatches:
     return seen
 
 
-def advance_window(checked: bool) -> Dispatches:
-    composite = both(checked)
+def advance_window(composite: Two) -> Dispatches:
     row = got(composite.alloc(16))
     with Dispatches() as seen:
         assert composite.advance_window(row, 0, 16, window=6) == 8
     return seen
 
 
-def read(use: Callable[[PageAllocator | SWAComposite], object], allocator: PageAllocator | SWAComposite) -> Dispatches:
+def read(use: Callable[[Allocator], object], allocator: Allocator) -> Dispatches:
     """Of an allocator with live pages and holes."""
     row = got(allocator.alloc(16))
     allocator.free_segment(row[:8], start_pos=0)
@@ -236,12 +244,19 @@ def recovery(use: Callable[..., object], checked: bool) -> Dispatches:
     return seen
 
 
-def restore(checked: bool) -> Dispatches:
-    composite = both(checked)
+def recovery_static(checked: bool) -> Dispatches:
+    composite = fixed(checked)
+    kept, incoming = evicted_static(composite, 3)
+    with Dispatches() as seen:
+        recover_locked_full(composite, kept, incoming, start_pos=0)
+    return seen
+
+
+def restore(composite: Two) -> Dispatches:
     state = composite.backup()
     composite.alloc(8)
     with Dispatches() as seen:
-        composite.restore(state)
+        composite.restore(state)  # type: ignore[arg-type]
     return seen
 
 
@@ -252,7 +267,7 @@ def resize(checked: bool) -> Dispatches:
     return seen
 
 
-def by_value(use: str, allocator: PageAllocator | SWAComposite) -> Dispatches:
+def by_value(use: str, allocator: Allocator) -> Dispatches:
     tokens = got(allocator.alloc(16))[:8].flip(0)
     if isinstance(allocator, SWAComposite) and use == "free_full":
         allocator.free_swa(tokens)
@@ -270,7 +285,7 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "PageAllocator.alloc_decode, inside pages": lambda checked: alloc_decode(one(checked), first=5),
     "PageAllocator.free_segment": lambda checked: free_segment(one(checked)),
     "PageAllocator.free_segments": free_segments,
-    "PageAllocator group": group,
+    "PageAllocator group": lambda checked: group(one(checked)),
     "PageAllocator.translate": lambda checked: translate(one(checked).translate),
     "PageAllocator.available_size": lambda checked: read(lambda allocator: allocator.available_size(), one(checked)),
     "SWAComposite.alloc": lambda checked: alloc_of(both(checked)),
@@ -279,10 +294,10 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "SWAComposite.alloc_decode": lambda checked: alloc_decode(both(checked)),
     "SWAComposite.free_segment": lambda checked: free_segment(both(checked)),
     "SWAComposite.free_segments": free_segments_of_both,
-    "SWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", checked),
-    "SWAComposite.free_swa_segment": lambda checked: one_side("free_swa_segment", checked),
-    "SWAComposite.free_row": free_row,
-    "SWAComposite.advance_window": advance_window,
+    "SWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", both(checked)),
+    "SWAComposite.free_swa_segment": lambda checked: one_side("free_swa_segment", both(checked)),
+    "SWAComposite.free_row": lambda checked: free_row(both(checked)),
+    "SWAComposite.advance_window": lambda checked: advance_window(both(checked)),
     "SWAComposite.translate_loc_from_full_to_swa": lambda checked: translate(
         both(checked).translate_loc_from_full_to_swa
     ),
@@ -299,13 +314,32 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "StateSlots.copy": lambda checked: slots(
         lambda cache, taken: cache.state.copy(src=taken[:2], dst=taken[2:]), checked
     ),
+    "StaticSWAComposite.alloc": lambda checked: alloc_of(fixed(checked)),
+    "StaticSWAComposite.alloc_extend": lambda checked: alloc_extend(fixed(checked)),
+    "StaticSWAComposite.alloc_extend_swa_tail": lambda checked: alloc_extend_swa_tail(fixed(checked)),
+    "StaticSWAComposite.alloc_decode": lambda checked: alloc_decode(fixed(checked)),
+    "StaticSWAComposite.free_segment": lambda checked: free_segment(fixed(checked)),
+    "StaticSWAComposite.free_full_segment": lambda checked: one_side("free_full_segment", fixed(checked)),
+    "StaticSWAComposite.free_swa_segment": lambda checked: one_side("free_swa_segment", fixed(checked)),
+    "StaticSWAComposite.free_row": lambda checked: free_row(fixed(checked)),
+    "StaticSWAComposite.advance_window": lambda checked: advance_window(fixed(checked)),
+    "StaticSWAComposite group": lambda checked: group(fixed(checked)),
+    "StaticSWAComposite.translate_loc_from_full_to_swa": lambda checked: translate(
+        fixed(checked).translate_loc_from_full_to_swa
+    ),
+    "StaticSWAComposite.set_full_to_swa_mapping": lambda checked: mapping(True, fixed(checked)),
+    "StaticSWAComposite.clear_full_to_swa_mapping": lambda checked: mapping(False, fixed(checked)),
+    "StaticSWAComposite.available_size": lambda checked: read(lambda both: both.available_size(), fixed(checked)),
     "EndBand.pack": lambda checked: read(lambda allocator: allocator.band.pack(2), one(checked)),  # type: ignore[union-attr]
     "FloatBand.make_room": make_room,
     "SWAMambaComposite.alloc_state, after relief": alloc_after_relief,
     "transfer_swa_pages": lambda checked: recovery(transfer_swa_pages, checked),
     "recover_locked_full": lambda checked: recovery(recover_locked_full, checked),
     "SWAComposite.backup": lambda checked: read(lambda composite: composite.backup(), both(checked)),
-    "SWAComposite.restore": restore,
+    "SWAComposite.restore": lambda checked: restore(both(checked)),
+    "recover_locked_full, static": recovery_static,
+    "StaticSWAComposite.backup": lambda checked: read(lambda composite: composite.backup(), fixed(checked)),
+    "StaticSWAComposite.restore": lambda checked: restore(fixed(checked)),
     "transfer_swa_tokens": lambda checked: recovery(
         lambda composite, kept, incoming, start_pos: transfer_swa_tokens(composite, kept, incoming), checked
     ),
@@ -315,12 +349,14 @@ MEASURED: dict[str, Callable[[bool], Dispatches]] = {
     "SWAComposite.free": lambda checked: by_value("free", both(checked)),
     "SWAComposite.free_swa": lambda checked: by_value("free_swa", both(checked)),
     "SWAComposite.free_full": lambda checked: by_value("free_full", both(checked)),
+    "StaticSWAComposite.clear": lambda checked: read(lambda composite: composite.clear(), fixed(checked)),
+    "StaticSWAComposite.free": lambda checked: by_value("free", fixed(checked)),
     "check": lambda checked: read(check, both(checked)),
     "verify": lambda checked: read(verify, both(checked)),
 }
 
 
-def alloc_of(composite: SWAComposite) -> Dispatches:
+def alloc_of(composite: Two) -> Dispatches:
     with Dispatches() as seen:
         composite.alloc(12)
     return seen

@@ -21,11 +21,15 @@ BLOCKING = [
     "end_band",
     "error_word",
     "float_band",
+    "kv_pools",
     "naive",
+    "pooled",
     "recovery",
     "state",
+    "static",
     "streams",
     "token_allocator",
+    "two_sides",
     "verify",
 ]
 """Modules whose public functions each say whether they block; `tables` says it once for all."""

@@ -1,0 +1,370 @@
+"""Full attention and a sliding window in memory of their own: a fixed split, and a table from full to window tokens.
+
+The counterpart of `SWAComposite` with the same calls. Nothing moves and no byte changes sides, so ids are physical, and
+a full token finds its window token in the table instead of a page table. The table is nobody else's: a window token
+belongs to a full one only through `set_full_to_swa_mapping`, `clear_full_to_swa_mapping` and the calls that use them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from reference_allocator import tables
+from reference_allocator.arguments import expect_ids
+from reference_allocator.error_word import ErrorWord, Fault
+from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
+from reference_allocator.host_checks import expect_bound, expect_unbound, host_values
+from reference_allocator.specs import MAX_TOKEN_IDS
+from reference_allocator.two_sides import Release, TwoSidedAllocator
+
+UNMAPPED = 0
+"""What the table says of a token without a window: the padding sink."""
+
+
+class FixedPages:
+    """The pages of one side, numbered from 1; page 0 is the padding sink. Queues fills; never blocks the host."""
+
+    def __init__(self, name: str, pages: int, device: torch.device) -> None:
+        self.name = name
+        self.pages = pages
+        self.error = ErrorWord(device)
+        self._all = torch.arange(1, pages + 1, device=device)
+        self.clear()
+
+    def clear(self) -> None:
+        """Frees every page and forgets errors. One fill; never blocks the host."""
+        self.free = self._all
+        self.live = 0
+        self.error.clear()
+
+    def take(self, count: int) -> Tensor:
+        """The next free pages: int64 `[count]`, a view that stays as it is. There are as many. Host only."""
+        taken, self.free = self.free[:count], self.free[count:]
+        self.live += count
+        return taken
+
+    def give(self, pages: Tensor) -> None:
+        """Makes pages (int64 `[k]`) free. One launch on the current stream; never blocks the host."""
+        self.free = torch.cat((self.free, pages))
+        self.live -= pages.numel()
+
+    def take_back(self, free: Tensor) -> None:
+        """Returns to an earlier list of free pages, since which pages were only taken. Host only."""
+        self.live -= free.numel() - self.free.numel()
+        self.free = free
+
+
+class StaticState(NamedTuple):
+    """What `backup` remembers."""
+
+    full: Tensor
+    swa: Tensor
+    changes: int
+
+
+class StaticSWAComposite(TwoSidedAllocator):
+    """Token ids with keys and values on two sides of a fixed size: `full` for good, `swa` while in the window.
+
+    size, swa_size: tokens of each side beside its sink page; their buffers have `size + page_size` slots.
+    checked: report misuse; by default on a CPU, where it raises before any write.
+    In a group pages lose their window token at once, and only their return to the lists waits: a later call may give
+    the same ids another one. Raises `BudgetError` for sizes that are no whole pages, `SpecError` at 2^31 ids. Queues
+    fills; never blocks the host.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        swa_size: int,
+        *,
+        page_size: int,
+        device: torch.device | str = "cpu",
+        checked: bool | None = None,
+    ) -> None:
+        for name, tokens in (("full", size), ("swa", swa_size)):
+            if page_size < 1 or tokens < page_size or tokens % page_size:
+                raise BudgetError(name, "static", "no whole number of pages", tokens=tokens, page_size=page_size)
+            if tokens + page_size >= MAX_TOKEN_IDS:
+                raise SpecError(name, "static", "token ids do not fit in 31 bits", tokens=tokens, page_size=page_size)
+        self._full_to_swa = torch.empty(size + page_size + 1, dtype=torch.int64, device=device)
+        on = self._full_to_swa.device
+        super().__init__("full+swa", page_size, on, checked=on.type == "cpu" if checked is None else checked)
+        self.size = size
+        self.swa_size = swa_size
+        self.full = FixedPages("full", size // page_size, on)
+        self.swa = FixedPages("swa", swa_size // page_size, on)
+        # The table by page: all tokens of each, and the first ones with the last entry behind them.
+        self._rows = self._full_to_swa[:-1].view(-1, page_size)
+        self._held = self._full_to_swa[::page_size]
+        self._minted = torch.empty(self._held.numel(), dtype=torch.int64, device=on)
+        self._changes = 0
+        self.clear()
+
+    @property
+    def sides(self) -> tuple[FixedPages, FixedPages]:
+        """The pages of full and of the window side. Host only."""
+        return self.full, self.swa
+
+    # Capacity.
+
+    def fits(self, full_pages: int, swa_pages: int) -> bool:
+        """Whether both sides have these pages now. Host only, never blocks."""
+        return full_pages <= self.full.free.numel() and swa_pages <= self.swa.free.numel()
+
+    def available_size(self) -> int:
+        """Tokens that `alloc` can hand out now, on both sides. Host only, never blocks."""
+        return min(side.free.numel() for side in self.sides) * self.page_size
+
+    def schedulable_size(self) -> int:
+        """As `available_size`: no side can give room to the other. Host only."""
+        return self.available_size()
+
+    def admit(self, pages: int) -> bool:
+        """See `TokenAllocator`. Applies deferred frees."""
+        return self.admit_each(pages, pages)
+
+    def admit_each(self, full_pages: int, swa_pages: int) -> bool:
+        """See `TwoSidedAllocator`. Applies deferred frees; never blocks the host."""
+        if not self.fits(full_pages, swa_pages):
+            self.apply_deferred()
+        return self.fits(full_pages, swa_pages)
+
+    # Handing out.
+
+    def upcoming(self, pages: int) -> Tensor:
+        """See `TokenAllocator`."""
+        return self.full.free[:pages]
+
+    def mint(self, pages: int) -> None:
+        """See `TokenAllocator`. Raises `CapacityError`, with nothing changed, for pages that were not admitted."""
+        self._map(*self._take(pages, pages))
+
+    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
+        """See `TwoSidedAllocator`. Errors as `mint`."""
+        full, swa = self._take(pages, sum(last - first for first, last in runs))
+        self._map(torch.cat([full[first:last] for first, last in runs]), swa)
+
+    def _take(self, full_pages: int, swa_pages: int) -> tuple[Tensor, Tensor]:
+        if not self.fits(full_pages, swa_pages):
+            raise CapacityError(
+                self.name, "mint", "pages that were not admitted",
+                full=full_pages, swa=swa_pages, free=self.full.free.numel(), free_swa=self.swa.free.numel(),
+            )  # fmt: skip
+        full, swa = self.full.take(full_pages), self.swa.take(swa_pages)
+        if self.checked:
+            self.full.error.expect_positive(Fault.SINK_HANDED_OUT, full)
+            self.swa.error.expect_positive(Fault.SINK_HANDED_OUT, swa)
+            self._minted.index_fill_(0, full, 1)
+        return full, swa
+
+    def _map(self, pages: Tensor, window: Tensor) -> None:
+        """Gives full pages all tokens of as many window pages. Two launches."""
+        tokens = tables.tokens_of(window, self._offsets)
+        self._rows.index_copy_(0, pages, tokens.view(-1, self.page_size))
+
+    # Freeing.
+
+    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+        """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool for pages that are not there."""
+        if self.raises:
+            self._expect_sides(release, operation, pages)
+        self._release(release, pages)
+
+    def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
+        if release == "full":
+            expect_unbound(self.swa.name, operation, self._held, pages, 1, set())
+        else:
+            expect_bound(self.swa.name, operation, self._held, pages, 1)
+        if release != "swa":
+            expect_bound(self.full.name, operation, self._minted, pages, 1)
+
+    def _release(self, release: Release, pages: Tensor) -> None:
+        self._changes += 1
+        if release != "full":
+            self._give(self.swa, self._unmap(pages))
+        elif self.checked:
+            self.swa.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self._held[pages])
+        if release != "swa":
+            self._give(self.full, self._retired(pages))
+
+    def _unmap(self, pages: Tensor) -> Tensor:
+        """Takes the window pages from full pages and returns them: in a checked pool the sink where there was none."""
+        held = self._held[pages]
+        if self.checked:
+            self.swa.error.expect_positive(Fault.SWA_NOT_BOUND, held)
+            pages, held = pages * (held > 0), held.clamp_min(0)
+        self._rows.index_fill_(0, pages, UNMAPPED)
+        return tables.pages_of(held, self.page_size)
+
+    def _retired(self, pages: Tensor) -> Tensor:
+        """Full pages that may be minted again: the same, or in a checked pool the sink for those that were free."""
+        if not self.checked:
+            return pages
+        minted = self._minted[pages]
+        self.full.error.expect_positive(Fault.DOUBLE_FREE, minted)
+        self._minted.index_fill_(0, pages, tables.TOMBSTONE)
+        return pages * (minted > 0)
+
+    def _give(self, side: FixedPages, pages: Tensor) -> None:
+        if self._group is None:
+            side.give(pages)
+        else:  # With a page size of 1 they may be the caller's tokens, and the caller may overwrite them.
+            self._group.hold_pages(side.name, pages.clone() if self.page_size == 1 else pages)
+
+    def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
+        """See `TwoSidedAllocator`. Blocks in a group, too: whose window token it is must be known at once."""
+        pages = self.distinct_pages(tokens)
+        if self.raises:
+            expect_bound(self.full.name, operation, self._minted, pages, 1)
+            if release == "full":
+                self._expect_sides(release, operation, pages)
+        if release == "full":
+            self._release("full", pages)
+            return
+        # nosync-lint: ignore[NSL303] without a cursor only the device knows which pages are in the window
+        alive = pages[self._held[pages] > UNMAPPED]
+        self._release("swa", alive)
+        if release == "both":
+            self._give(self.full, self._retired(pages))
+
+    def free_group_end(self) -> None:
+        """Puts what the group holds on the lists. Raises `GroupError` without a group.
+
+        Queues at most two launches per side on the current stream; never blocks the host.
+        """
+        group = self._detach_group()
+        for side in self.sides:
+            if side.name in group.pages:
+                side.give(torch.cat(group.pages[side.name]))
+
+    def dump(self) -> tuple[Tensor, Tensor]:
+        """Copies of the mapping, and of the record of minted pages that a checked pool keeps, for `verify`.
+
+        Two launches on the current stream; never blocks the host.
+        """
+        return self._full_to_swa.clone(), self._minted.clone()
+
+    @property
+    def deferred(self) -> dict[str, list[Tensor]]:
+        """Pages, by side, that wait for the end of a group. Host only."""
+        return {} if self._group is None else self._group.pages
+
+    # Reading.
+
+    def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids on full, which are the ids; negative ones give 0. `out` may be `tokens`.
+
+        One launch on the current stream; never blocks the host.
+        """
+        return torch.clamp_min(tokens, 0, out=out)
+
+    def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
+        """Physical token ids on the window side (int64, same shape): 0 for those out of it, -1 for -1 and foreign ids.
+
+        `out` may be `tokens`. Raises `ArgumentError` for other dtypes, shapes and devices. Queues 2 launches on the
+        current stream, 3 with `out`; never blocks the host.
+        """
+        for given in (tokens, tokens if out is None else out):
+            if given.dtype != torch.int64 or given.device != self.device or given.shape != tokens.shape:
+                raise ArgumentError(
+                    self.name, "translate_loc_from_full_to_swa",
+                    "ids and out must be int64, of one shape, on the pool's device",
+                    dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
+                )  # fmt: skip
+        found = self._full_to_swa[tokens.clamp(tables.TOMBSTONE, self._full_to_swa.numel() - 1)]
+        return found if out is None else out.copy_(found)
+
+    # The mapping.
+
+    def set_full_to_swa_mapping(self, full: Tensor, swa: Tensor) -> None:
+        """Gives full tokens physical window tokens (both int64 `[n]`), page by page, at equal places of their pages.
+
+        For ids without one, and window tokens that `clear_full_to_swa_mapping` has released, so that every page stays
+        accounted for. Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        """
+        expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
+        expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
+        if full.numel() != swa.numel():
+            raise ArgumentError(
+                self.name, "set_full_to_swa_mapping", "unequal lengths", full=full.numel(), swa=swa.numel()
+            )
+        self._changes += 1
+        # Tokens of one page write the same row, so that it does not matter which is last.
+        self._map(tables.pages_of(full, self.page_size), tables.pages_of(swa, self.page_size))
+
+    def clear_full_to_swa_mapping(self, full: Tensor) -> None:
+        """Takes the window tokens from full ones (int64 `[n]`), page by page, and frees none. First this, then `set`.
+
+        Raises `ArgumentError`. Queues 2 launches on the current stream; never blocks the host.
+        """
+        expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
+        self._changes += 1
+        self._rows.index_fill_(0, tables.pages_of(full, self.page_size), UNMAPPED)
+
+    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
+        """See `TwoSidedAllocator`. What is in both keeps its window page.
+
+        Raises `BindingError` on a checked CPU pool where `incoming` has no window, or `kept` still has one of its own.
+        On a device the error word takes that, and such lanes give nothing. 9 launches (21 checked) on the current
+        stream; never blocks the host.
+        """
+        if self.raises:
+            expect_bound(self.swa.name, operation, self._held, incoming, 1)
+            expect_unbound(self.swa.name, operation, self._held, kept, 1, set(host_values(incoming)))
+            expect_bound(self.full.name, operation, self._minted, kept, 1)
+        window = self._held[incoming]
+        if self.checked:
+            self.swa.error.expect_positive(Fault.SWA_NOT_BOUND, window)
+            incoming = incoming * (window > 0)
+        # Clear, then set: the other way round, ids that are in both would lose what they were given.
+        self.clear_full_to_swa_mapping(incoming * self.page_size)
+        if self.checked:
+            before = self._held[kept]
+            self.swa.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
+            right = (window > 0) & (before <= 0)
+            kept, window = kept * right, window * right
+        self.set_full_to_swa_mapping(kept * self.page_size, window)
+        if self.checked:
+            self._rows[:1].fill_(UNMAPPED)  # where lanes that are wrong have written
+
+    # Starting over.
+
+    def clear(self) -> None:
+        """Frees everything, drops an open group, and recovers a poisoned pool. Queues 5 fills; never blocks."""
+        self._full_to_swa.fill_(UNMAPPED)
+        self._full_to_swa[-1:].fill_(tables.TOMBSTONE)
+        self._minted.fill_(tables.TOMBSTONE)
+        for side in self.sides:
+            side.clear()
+        self._changes += 1
+        self._group = None
+        self.poisoned = False
+
+    def backup(self) -> StaticState:
+        """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        if self._group is not None:
+            raise GroupError(self.name, "backup", "a group is open")
+        return StaticState(self.full.free, self.swa.free, self._changes)
+
+    def restore(self, state: StaticState) -> None:
+        """Takes back every allocation since `state`. Raises `StateError` after a free or another change of the mapping,
+        and in a group.
+
+        Queues 1 launch (2 checked) on the current stream; never blocks the host.
+        """
+        if self._group is not None:
+            raise StateError(self.name, "restore", "a group is open")
+        if state.changes != self._changes:
+            raise StateError(
+                self.name, "restore", "pages were freed or mapped since the backup",
+                changes=self._changes - state.changes,
+            )  # fmt: skip
+        minted = state.full[: state.full.numel() - self.full.free.numel()]
+        self._rows.index_fill_(0, minted, UNMAPPED)
+        if self.checked:
+            self._minted.index_fill_(0, minted, tables.TOMBSTONE)
+        self.full.take_back(state.full)
+        self.swa.take_back(state.swa)
