@@ -9,9 +9,9 @@ from reference_allocator.allocator import PageAllocator
 from reference_allocator.arguments import expect_ids
 from reference_allocator.composites import SWAComposite
 from reference_allocator.errors import ArgumentError, GroupError, SpecError
+from reference_allocator.pooled import PooledAllocator
 from reference_allocator.specs import BytePool, StateSpec
 from reference_allocator.streams import SideQueue
-from reference_allocator.token_allocator import TokenAllocator
 
 
 class StateSlots(PageAllocator):
@@ -74,7 +74,7 @@ class StateSlots(PageAllocator):
             self.release_pages(left)
 
     def recycle_all(self) -> None:
-        """See `TokenAllocator`; slots set aside are forgotten. Host only."""
+        """See `PooledAllocator`; slots set aside are forgotten. Host only."""
         super().recycle_all()
         self._ready = None
 
@@ -106,7 +106,7 @@ class StateSlots(PageAllocator):
         return -(-self.band.page_bytes // bytes_per_token)
 
 
-class WithState(TokenAllocator):
+class WithState(PooledAllocator):
     """What token allocators with state slots in the same budget have in common. Token frees leave `state` alone."""
 
     state: StateSlots
@@ -117,7 +117,7 @@ class WithState(TokenAllocator):
         Relief comes from the token pools too: deferred frees, spare holes, a window pool that moves aside. Launches as
         `StateSlots.alloc`; never blocks the host.
         """
-        if self.state.set_aside < count and not self.state.fits(count):
+        if self.state.set_aside < count and not self.state.has_room(count, self.state.demand(count)):
             self.apply_deferred()
         return self.state.alloc(count)
 
@@ -131,12 +131,12 @@ class WithState(TokenAllocator):
         super().apply_deferred()
 
     def recycle_all(self) -> None:
-        """See `TokenAllocator`. Host only."""
+        """See `PooledAllocator`. Host only."""
         self.state.recycle_all()
         super().recycle_all()
 
     def reshape(self) -> None:
-        """See `TokenAllocator`. Never blocks."""
+        """See `PooledAllocator`. Never blocks."""
         self.state.reshape()
         super().reshape()
 

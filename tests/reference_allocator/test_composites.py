@@ -104,10 +104,10 @@ def test_the_predicate_agrees_with_trying() -> None:
                 and top * full.page_bytes <= bottom * swa.page_bytes
                 and full_pages <= both.full.free_vids.numel()
             )
-            assert both.fits(full_pages, swa_pages) == works
+            assert both.has_room(full_pages, {full: full_pages, swa: swa_pages}) == works
         available = both.available_size()
-        assert both.fits(available // 4, available // 4)
-        assert not both.fits(available // 4 + 1, available // 4 + 1)
+        for pages, works in ((available // 4, True), (available // 4 + 1, False)):
+            assert both.has_room(pages, both.demand(pages)) == works
 
 
 @pytest.mark.parametrize("page_size", [1, 4])
