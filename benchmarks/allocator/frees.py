@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -30,8 +31,11 @@ Dispatches: Any = importlib.import_module("tests.reference_allocator.dispatches"
 
 RUNS, ROUNDS = 60, 5
 """Runs of which the best counts, and processes that do all of this one after another."""
-SIZES = ((16, 1024), (64, 8192), (256, 8192), (256, 131072), (1, 8192))
+SIZES = tuple(itertools.product((1, 16, 64, 256), (1024, 8192, 131072)))
 """Page size, and tokens of the row that is freed."""
+PAGES = 32
+SAME_PAGES = tuple((page_size, page_size * PAGES) for page_size in (16, 64, 256, 1024))
+"""The same, for a row of so many pages whatever a page holds."""
 BATCHES = (1, 32, 256)
 EXTEND_PAGE, BEFORE, AFTER = 64, 100, 164
 """Page size of the extensions, and tokens of each request before and after."""
@@ -69,7 +73,14 @@ class Round(NamedTuple):
     """What one process measured."""
 
     frees: list[Free]
+    same_pages: list[Free]
     extends: list[Extend]
+
+    @property
+    def steady(self) -> float:
+        """The dearest free by position over the cheapest, among rows of the same number of pages."""
+        times = [one.ours.time for one in self.same_pages]
+        return max(times) / min(times)
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -132,7 +143,8 @@ def _lengths(batch: int, length: int) -> Tensor:
 def measured(_: int = 0) -> Round:
     """Every size and every batch once, in one thread."""
     torch.set_num_threads(1)
-    return Round([free(*size) for size in SIZES], [extend(batch) for batch in BATCHES])
+    sized, same = ([free(*size) for size in sizes] for sizes in (SIZES, SAME_PAGES))
+    return Round(sized, same, [extend(batch) for batch in BATCHES])
 
 
 def measure() -> list[Round]:
@@ -150,6 +162,22 @@ def span(values: Iterable[float], digits: int = 0) -> str:
 
 def told(rounds: Sequence[Round]) -> str:
     """The tables, with the least and the most of all rounds."""
+    extended = [
+        (same[0].batch, *(span(one.cost[at] for one in same) for at in range(3)))
+        for same in zip(*(one.extends for one in rounds), strict=True)
+    ]
+    return "\n\n".join(
+        [
+            _side_by_side([one.frees for one in rounds]),
+            f"A row of {PAGES} pages, whatever a page holds:",
+            _side_by_side([one.same_pages for one in rounds]),
+            f"`alloc_extend` for requests that grow from {BEFORE} to {AFTER} tokens, pages of {EXTEND_PAGE}:",
+            table(("requests", "µs", "dispatches", "syncs"), extended),
+        ]
+    )
+
+
+def _side_by_side(rounds: Sequence[Sequence[Free]]) -> str:
     head = (
         "page size", "tokens", "naive, µs", "by position, µs", "times faster",
         "dispatches, naive", "syncs, naive", "dispatches, by position", "syncs, by position",
@@ -161,14 +189,9 @@ def told(rounds: Sequence[Round]) -> str:
             *(span(one.naive[at] for one in same) for at in (1, 2)),
             *(span(one.ours[at] for one in same) for at in (1, 2)),
         )
-        for same in zip(*(one.frees for one in rounds), strict=True)
+        for same in zip(*rounds, strict=True)
     ]  # fmt: skip
-    extended = [
-        (same[0].batch, *(span(one.cost[at] for one in same) for at in range(3)))
-        for same in zip(*(one.extends for one in rounds), strict=True)
-    ]
-    said = f"`alloc_extend` for requests that grow from {BEFORE} to {AFTER} tokens, pages of {EXTEND_PAGE}:"
-    return "\n\n".join([table(head, rows), said, table(("requests", "µs", "dispatches", "syncs"), extended)])
+    return table(head, rows)
 
 
 if __name__ == "__main__":

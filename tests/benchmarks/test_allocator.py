@@ -62,10 +62,17 @@ def test_a_token_that_holds_something_else_is_counted_and_named() -> None:
     assert len(random.contents.broken(random.requests)) == 2
 
 
+def test_every_page_size_is_freed_at_every_length_and_the_same_pages_at_every_size() -> None:
+    assert len(set(frees.SIZES)) == 4 * 3
+    assert {tokens // page_size for page_size, tokens in frees.SAME_PAGES} == {32}
+
+
 def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frees, "RUNS", 1)
     one = frees.free(4, 16)
     assert (one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs) == (9, 3, 6, 0)
-    text = frees.told([frees.Round([one], [frees.extend(2)])] * 2)
-    assert text.splitlines()[2].startswith("| 4 | 16 | ")
-    assert text.splitlines()[-1].endswith(" | 34 | 0 |")
+    round_ = frees.Round([one], [one, one._replace(page_size=8)], [frees.extend(2)])
+    assert round_.steady == 1
+    lines = frees.told([round_] * 2).splitlines()
+    assert [line[:9] for line in lines if "| 9 | 3 | 6 | 0 |" in line] == ["| 4 | 16 ", "| 4 | 16 ", "| 8 | 16 "]
+    assert lines[-1].endswith(" | 34 | 0 |")
