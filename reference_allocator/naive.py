@@ -1,6 +1,7 @@
-"""The allocator as it is often written first: every free makes the host wait three times.
+"""The allocator as it is often written first: every free makes the host wait three times, and so does a compaction.
 
-Here to be found and measured. The same tables, ids and results as `PageAllocator`; only the free differs.
+Here to be found and measured. The same tables, ids and results as `PageAllocator` and `EndBand.pack`; only the way to
+them differs.
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from reference_allocator import tables
 from reference_allocator.allocator import PageAllocator
+from reference_allocator.band import EndBand
+from reference_allocator.errors import ArgumentError
 
 
 class NaiveAllocator(PageAllocator):
@@ -28,3 +32,35 @@ class NaiveAllocator(PageAllocator):
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """As `free`: the position is known, and not used."""
         self.free(tokens)
+
+
+def pack_host_planned(band: EndBand, pages: int) -> int:
+    """`EndBand.pack` with the plan made on the host: the same pages go to the same places, and as many are given back.
+
+    Reads the holes and who lives at the frontier, pairs them in a loop, uploads the pairs. On the current stream, also
+    where the band has a side queue; the pages pass through a copy of all of them at once. Returns and errors as `pack`.
+    Queues 7 launches and copies besides the two reads, and blocks the host 3 times.
+    """
+    if not 0 <= pages <= band.hole_count:
+        raise ArgumentError(band.name, "pack_host_planned", "not that many holes", pages=pages, holes=band.hole_count)
+    if pages == 0 or not band.may_move():
+        return 0
+    band.await_moves()
+    band.await_forward()
+    low = band.wm - pages if band.up else band.wm + 1
+    holes = torch.sort(band.holes, descending=not band.up).values
+    best = holes.tolist()
+    owners = band.p2v[low : low + pages].tolist()
+    live = [page for page, owner in enumerate(owners, low) if owner >= 0]
+    pairs = [live, best[: len(live)], [owners[page - low] for page in live]]
+    source, target, moved = torch.tensor(pairs, dtype=torch.int64, device=band.device)
+    envelopes = band.pool.envelopes(band.name)
+    envelopes.index_copy_(0, target, envelopes[source])
+    band.v2p.index_copy_(0, moved, target)
+    band.p2v.index_fill_(0, source, tables.TOMBSTONE)
+    band.p2v.index_copy_(0, target, moved)
+    band.holes = holes[len(live) : len(live) + len(best) - pages]
+    band.wm += -pages if band.up else pages
+    band.epoch += 1
+    band.moves += 1
+    return pages
