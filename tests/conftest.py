@@ -1,9 +1,9 @@
-"""Small programs for tests: linked in memory, or linted as files."""
+"""Small programs for tests: linked in memory, or linted as files; and one compiled library of kernels per session."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -71,6 +71,15 @@ class Linked:
 
 Link = Callable[..., Linked]
 Lint = Callable[..., Report]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The libraries of this session are compiled once, from the tree as it is."""
+    folder = tmp_path_factory.mktemp("kernels")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOSYNC_KERNEL_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -21,12 +21,13 @@ from typing import Any
 
 import torch
 
-from benchmarks.allocator import churn, frees
+from benchmarks.allocator import churn, conv, frees, lint, packs
 from benchmarks.document import DOCS, table, write_part
 
 DOCUMENT = DOCS / "allocator.md"
 WAITS = ("stream", "device", "event", "blocking")
 MOST_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER, STEADY = 6, 9, 3, 5, 3
+SLOWER = 1.1
 FASTER_AT = (256, 8192)
 Target = tuple[str, str, bool]
 """What is aimed at, what was measured, and whether it is met."""
@@ -39,9 +40,17 @@ def main() -> int:
     rounds = frees.measure()
     records = [record(runner.resolve()) for runner in options.runner]
     churned = churn.measure()
-    write_part(DOCUMENT, "frees", f"{circumstances()}\n\n{frees.told(rounds)}")
-    write_part(DOCUMENT, "churn", f"{circumstances()}\n\n{churn.told(churned)}")
-    targets = [*_of_frees(rounds), _of_churn(churned)]
+    packed, convolved, linted = packs.measure(), conv.measure(), lint.measure()
+    told = {
+        "frees": frees.told(rounds),
+        "packs": packs.told(packed),
+        "conv": conv.told(convolved),
+        "churn": churn.told(churned),
+        "lint": lint.told(linted),
+    }
+    for part, text in told.items():
+        write_part(DOCUMENT, part, f"{circumstances()}\n\n{text}")
+    targets = [*_of_frees(rounds), _of_packs(packed), _of_conv(convolved), _of_churn(churned)]
     write_part(DOCUMENT, "targets", _said(targets))
     if records:
         on_cuda = [_of_runner(one) for one in records]
@@ -98,6 +107,18 @@ def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
     page_size, tokens = FASTER_AT
     said = f"a free of {tokens:,} tokens in pages of {page_size} at least {FASTER} times faster than the naive one"
     yield said, f"{frees.span(there, 1)}; in {enough} of {len(there)} processes", enough == len(there)
+
+
+def _of_packs(packed: Sequence[packs.Pack]) -> Target:
+    syncs = [{way.syncs for way in ways} for ways in zip(*((one.naive, one.ours) for one in packed), strict=True)]
+    said = f"{NAIVE_SYNCS} syncs in a compaction planned on the host, none in one planned on the device"
+    return said, " and ".join(frees.span(each) for each in syncs), syncs == [{NAIVE_SYNCS}, {0}]
+
+
+def _of_conv(rows: Sequence[conv.Row]) -> Target:
+    ratios = [row.ratio for row in rows]
+    said = f"no kernel more than {SLOWER} times slower on the view of a state pool than on a contiguous state"
+    return said, frees.span(ratios, 2), max(ratios) <= SLOWER
 
 
 def _of_churn(rows: Sequence[churn.Row]) -> Target:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from benchmarks.allocator import churn, frees
+from benchmarks.allocator import churn, conv, conv_operands, frees, lint, packs
 from benchmarks.allocator.calls import CALLS, Bench, naive_free
 from reference_allocator.costs import COSTS, Cost
+from reference_allocator.verify import verify
 from tests.reference_allocator.dispatches import Dispatches
 
 ROWS = [row for row in COSTS if row.heat in ("hot", "warm")]
@@ -76,3 +78,48 @@ def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatc
     lines = frees.told([round_] * 2).splitlines()
     assert [line[:9] for line in lines if "| 9 | 3 | 6 | 0 |" in line] == ["| 4 | 16 ", "| 4 | 16 ", "| 8 | 16 "]
     assert lines[-1].endswith(" | 34 | 0 |")
+
+
+def test_compactions_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "RUNS", 1)
+    one = packs.pack(20, 50)
+    assert (one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs) == (7, 3, 30, 0)
+    assert packs.told([one]).splitlines()[-1].startswith("| 20 | 50 % | ")
+
+
+def test_what_is_packed_is_fragmented_anew_and_packed_whole() -> None:
+    state = packs.Fragmented(20, 50)
+    for way in (state.naive, state.ours, state.naive):
+        assert way()() == 10
+        assert verify(state.allocator) == []
+        assert (state.allocator.band.live, state.allocator.band.span) == (10, 10)
+
+
+def test_kernels_are_told_by_kernel_with_their_ratio() -> None:
+    rows = conv.rows(2, 8)
+    assert [row.kernel for row in rows] == ["K1", "K2", "K3", "K4", "K5"]
+    head, _, *lines = conv.told([rows[4], rows[0]._replace(contiguous=2.0, strided=3.0)]).splitlines()
+    assert head.endswith(" times |")
+    assert lines[0].startswith("| K1 | 2 | 8 | ")
+    assert lines[0].endswith(" | 1.50 |")
+
+
+def test_every_kernel_writes_the_same_on_either_state() -> None:
+    view = conv_operands.pool_view(3, 16, "cpu")
+    assert not view.is_contiguous()
+    dense, strided = (conv_operands.kernels(state) for state in (conv_operands.contiguous(view), view))
+    for name, kernel in dense.items():
+        before = [written.clone() for written in kernel.written]
+        kernel.run()
+        strided[name].run()
+        assert all(torch.equal(*pair) for pair in zip(kernel.written, strided[name].written, strict=True)), name
+        assert not all(torch.equal(*pair) for pair in zip(kernel.written, before, strict=True)), name
+    assert len(dense) == 7
+
+
+def test_the_linter_is_timed_over_the_package() -> None:
+    run = lint.measure(runs=1)
+    assert run.findings == 0
+    assert 20 < run.files < run.linked
+    assert run.warm > 0
+    assert lint.told(run).count("\n") == 2

@@ -1,24 +1,14 @@
-"""One compiled library per session, and conv states in every layout that the kernels must take."""
+"""Conv states in every layout that the kernels must take."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import torch
 
 LAYOUTS = ("dense", "page-major", "pool", "wide-rows")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The libraries of this session are compiled once, from the tree as it is."""
-    folder = tmp_path_factory.mktemp("kernels")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NOSYNC_KERNEL_CACHE", str(folder))
-        yield folder
 
 
 class State:
