@@ -11,8 +11,7 @@ from torch import Tensor
 
 from reference_allocator import tables
 from reference_allocator.allocator import PageAllocator
-from reference_allocator.band import EndBand
-from reference_allocator.errors import ArgumentError
+from reference_allocator.end_band import EndBand
 
 
 class NaiveAllocator(PageAllocator):
@@ -41,13 +40,12 @@ def pack_host_planned(band: EndBand, pages: int) -> int:
     where the band has a side queue; the pages pass through a copy of all of them at once. Returns and errors as `pack`.
     Queues 7 launches and copies besides the two reads, and blocks the host 3 times.
     """
-    if not 0 <= pages <= band.hole_count:
-        raise ArgumentError(band.name, "pack_host_planned", "not that many holes", pages=pages, holes=band.hole_count)
+    band.expect_packable(pages)
     if pages == 0 or not band.may_move():
         return 0
     band.await_moves()
     band.await_forward()
-    low = band.wm - pages if band.up else band.wm + 1
+    low = band.hi - pages if band.up else band.lo
     holes = torch.sort(band.holes, descending=not band.up).values
     best = holes.tolist()
     owners = band.p2v[low : low + pages].tolist()
@@ -60,7 +58,7 @@ def pack_host_planned(band: EndBand, pages: int) -> int:
     band.p2v.index_fill_(0, source, tables.TOMBSTONE)
     band.p2v.index_copy_(0, target, moved)
     band.holes = holes[len(live) : len(live) + len(best) - pages]
-    band.wm += -pages if band.up else pages
+    band.lo, band.hi = (band.lo, low) if band.up else (low + pages, band.hi)
     band.epoch += 1
     band.moves += 1
     return pages

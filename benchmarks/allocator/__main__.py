@@ -102,7 +102,8 @@ def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
         frees.span(steady, 1),
         max(steady) <= STEADY,
     )
-    there = [one.faster for one in freed if (one.page_size, one.tokens) == FASTER_AT]
+    sized = [one for measured in rounds for one in measured.frees]
+    there = [one.faster for one in sized if (one.page_size, one.tokens) == FASTER_AT]
     enough = sum(faster >= FASTER for faster in there)
     page_size, tokens = FASTER_AT
     said = f"a free of {tokens:,} tokens in pages of {page_size} at least {FASTER} times faster than the naive one"

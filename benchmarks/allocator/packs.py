@@ -18,6 +18,7 @@ from benchmarks.allocator.frees import Cost, Dispatches, timed
 from benchmarks.allocator.pools import byte_pool, got
 from benchmarks.document import table
 from reference_allocator import PageAllocator
+from reference_allocator.end_band import EndBand
 from reference_allocator.naive import pack_host_planned
 
 RUNS = 30
@@ -42,6 +43,9 @@ class Fragmented:
 
     def __init__(self, pages: int, freed: int, device: str = "cpu") -> None:
         self.allocator = PageAllocator(byte_pool(PAGE_SIZE, pages + 2, device), "full", checked=False)
+        if not isinstance(self.allocator.band, EndBand):
+            raise TypeError("only pools at an end are packed either way")
+        self.band = self.allocator.band
         self.tokens = pages * PAGE_SIZE
         chosen = random.Random(pages + freed).sample(range(pages), pages * freed // 100)
         self.holes = torch.tensor(chosen, device=device)
@@ -54,11 +58,11 @@ class Fragmented:
 
     def naive(self) -> Callable[[], int]:
         self.fragment()
-        return lambda: pack_host_planned(self.allocator.band, self.holes.numel())
+        return lambda: pack_host_planned(self.band, self.holes.numel())
 
     def ours(self) -> Callable[[], int]:
         self.fragment()
-        return lambda: self.allocator.band.pack(self.holes.numel())
+        return lambda: self.band.pack(self.holes.numel())
 
 
 def pack(pages: int, freed: int) -> Pack:

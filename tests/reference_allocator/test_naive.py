@@ -7,7 +7,7 @@ import random
 import pytest
 
 from reference_allocator import PageAllocator
-from reference_allocator.band import EndBand
+from reference_allocator.end_band import EndBand
 from reference_allocator.errors import ArgumentError
 from reference_allocator.naive import pack_host_planned
 from reference_allocator.verify import verify
@@ -36,7 +36,16 @@ def state(band: EndBand) -> tuple[object, ...]:
     """All that a compaction leaves behind, and what the live pages hold."""
     live = band.v2p[band.ids.first : -1]
     held = band.pool.envelopes(band.name)[live[live > 0]]
-    return band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.wm, band.live, band.moves, held.tolist()
+    return (
+        band.v2p.tolist(),
+        band.p2v.tolist(),
+        band.holes.tolist(),
+        band.lo,
+        band.hi,
+        band.live,
+        band.moves,
+        held.tolist(),
+    )
 
 
 @pytest.mark.parametrize("seed", range(40))
