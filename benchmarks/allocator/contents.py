@@ -25,7 +25,9 @@ class Request:
     cursor: int = 0
 
     def append(self, tokens: Tensor, marks: Tensor) -> None:
-        self.tokens, self.marks = torch.cat((self.tokens, tokens)), torch.cat((self.marks, marks))
+        # The first tokens bring their device along.
+        self.tokens = torch.cat((self.tokens, tokens)) if self.tokens.numel() else tokens
+        self.marks = torch.cat((self.marks, marks))
 
     def cut(self, length: int) -> None:
         self.tokens, self.marks, self.cursor = self.tokens[:length], self.marks[:length], min(length, self.cursor)
