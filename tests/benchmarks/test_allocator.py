@@ -34,19 +34,19 @@ def test_the_bad_example_waits() -> None:
 
 
 @pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("pools", [1, 2])
+@pytest.mark.parametrize("pools", [1, 2, 3])
 @pytest.mark.parametrize("page_size", [1, 16])
 def test_random_calls_run_out_of_room_and_break_nothing(page_size: int, pools: int, eager: bool) -> None:
-    row = churn.churned(churn.Case(page_size, pools, eager), 200)
-    assert (row.broken, row.first) == (0, "")
-    assert row.calls >= 200
+    row = churn.churned(churn.Case(page_size, pools, eager), 400)
+    assert (row.waits, row.broken, row.first) == (0, 0, "")
+    assert row.calls >= 400
     assert row.refused
 
 
 def test_a_broken_invariant_is_counted_and_named() -> None:
     random = churn.Churn(churn.Case(4, 2, False))
     random.run(20)
-    random.bands[1].live += 1
+    random.allocator.bands[1].live += 1
     random.call(random.allocator.available_size)
     assert random.broken
     assert random.first.startswith("available_size, call ")
@@ -62,6 +62,20 @@ def test_a_token_that_holds_something_else_is_counted_and_named() -> None:
     assert random.contents.swa is not None
     random.contents.keys["swa"][random.contents.swa(live.tokens[-1:])] = -5
     assert len(random.contents.broken(random.requests)) == 2
+
+
+def test_a_wait_is_counted_and_named() -> None:
+    random = churn.Churn(churn.Case(4, 2, False))
+    random.call(lambda: random.allocator.bands[0].v2p.sum().item())
+    assert (random.waits, random.first) == (1, "<lambda>, call 1: 1 waits")
+
+
+def test_a_slot_that_holds_something_else_is_counted() -> None:
+    random = churn.Churn(churn.Case(4, 3, False))
+    random.take_slots()
+    (slots, marks) = zip(*random.slots, strict=True)
+    assert random.contents.broken_state(slots, marks) == []
+    assert random.contents.broken_state(slots, [mark + 1 for mark in marks]) != []
 
 
 def test_every_page_size_is_freed_at_every_length_and_the_same_pages_at_every_size() -> None:
