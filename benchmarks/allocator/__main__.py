@@ -50,10 +50,10 @@ def main() -> int:
     }
     for part, text in told.items():
         write_part(DOCUMENT, part, f"{circumstances()}\n\n{text}")
-    targets = [*_of_frees(rounds), _of_packs(packed), _of_conv(convolved), _of_churn(churned)]
+    targets = [*_of_frees(rounds), _of_packs(packed), _of_conv(convolved), *_of_churn(churned)]
     write_part(DOCUMENT, "targets", _said(targets))
     if records:
-        on_cuda = [_of_runner(one) for one in records]
+        on_cuda = [target for one in records for target in _of_runner(one)]
         write_part(
             DOCUMENT,
             "cuda",
@@ -122,16 +122,21 @@ def _of_conv(rows: Sequence[conv.Row]) -> Target:
     return said, frees.span(ratios, 2), max(ratios) <= SLOWER
 
 
-def _of_churn(rows: Sequence[churn.Row]) -> Target:
-    broken = sum(row.broken for row in rows)
-    return f"no broken invariant in {sum(row.calls for row in rows):,} calls", str(broken), broken == 0
+def _of_churn(rows: Sequence[churn.Row]) -> Iterator[Target]:
+    calls = sum(row.calls for row in rows)
+    broken, waits = sum(row.broken for row in rows), sum(row.waits for row in rows)
+    yield f"no broken invariant in {calls:,} random calls", str(broken), broken == 0
+    yield f"no sync in {calls:,} random calls", str(waits), waits == 0
 
 
-def _of_runner(recorded: dict[str, Any]) -> Target:
+def _of_runner(recorded: dict[str, Any]) -> Iterator[Target]:
     sides = [row[checks] for row in recorded["rows"] for checks in ("plain", "checked")]
     waits = sum(side[kind] for side in sides for kind in WAITS)
     said = f"torch {_version(recorded)}: no wait and no blocking copy in {len(recorded['rows'])} calls, twice each"
-    return said, str(waits), waits == 0
+    yield said, str(waits), waits == 0
+    calls, waits = (sum(case[kind] for case in recorded["churn"]) for kind in ("calls", "waits"))
+    said = f"torch {_version(recorded)}: none in {calls:,} random calls, in {len(recorded['churn'])} cases"
+    yield said, str(waits), waits == 0
 
 
 def _said(targets: Sequence[Target]) -> str:
