@@ -168,6 +168,7 @@ def test_the_window_frontier(length: int, window: int, frontier: int) -> None:
 
 
 def test_a_ratchet_keeps_the_window_and_no_more() -> None:
+    """S3f: the bounds are page aligned."""
     both = composite()
     row, cursor = got(both.alloc_extend(ids(0), ids(0), ids(2), ids(2), ids(-1), 2)), 0
     for length in range(3, 40):

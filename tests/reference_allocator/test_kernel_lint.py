@@ -34,6 +34,7 @@ def found(report: Report) -> list[str]:
 
 
 def test_the_kernels_are_clean_and_counted(lint: Lint) -> None:
+    """S2e: seven sites, and a declared census that says so."""
     report = lint(kernel_files(lambda chain: chain), heat="any")
     assert found(report) == []
     for name in ("update_sconv_cache", "causal_conv1d", "ar_fused_decode"):

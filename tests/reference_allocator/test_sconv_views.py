@@ -109,6 +109,7 @@ def strided(slot: int, window: int = D, offset: int = 0, slots: int = 4) -> torc
 
 @every_kernel
 def test_a_page_major_view_gives_what_a_clone_gives(kernel: str) -> None:
+    """S2a, S2b: given one layer of a page-major state, when a kernel runs, then it is taken, and other layers stay."""
     env = values(4, 2, W - 1, D)
     other, clone = env[:, 0].clone(), env[:, 1].clone()
     on_view, on_clone = run(kernel, env[:, 1]), run(kernel, clone)
@@ -133,12 +134,14 @@ def test_one_slot_may_have_any_slot_stride(kernel: str) -> None:
 
 @every_kernel
 def test_a_channel_stride_is_refused(kernel: str) -> None:
+    """S2c."""
     wide = values(4, W - 1, 2 * D)
     assert refused(kernel, wide[..., ::2]) == ("cache", "stride", 2, None, "1", "2")
 
 
 @every_kernel
 def test_an_odd_slot_stride_is_refused(kernel: str) -> None:
+    """S2d."""
     wanted = f"a multiple of {WIDTH[kernel]} bytes"
     assert refused(kernel, strided(3 * D + 1)) == ("cache", "align", 0, None, wanted, f"{2 * (3 * D + 1)} bytes")
     assert refused(kernel, strided(5 * D, window=D + 1)) == ("cache", "align", 1, None, wanted, f"{2 * (D + 1)} bytes")
@@ -146,6 +149,7 @@ def test_an_odd_slot_stride_is_refused(kernel: str) -> None:
 
 @every_kernel
 def test_a_base_between_two_words_is_refused(kernel: str) -> None:
+    """S2d."""
     wanted = f"a multiple of {WIDTH[kernel]} bytes"
     assert refused(kernel, strided(3 * D, offset=1)) == ("cache", "align", None, None, wanted, "2 bytes past one")
 
@@ -159,6 +163,7 @@ def test_vectors_want_sixteen_bytes(kernel: str) -> None:
 
 @every_kernel
 def test_overlapping_slots_are_refused(kernel: str) -> None:
+    """S2d."""
     least = f"a stride of at least {3 * D}"
     assert refused(kernel, strided(0)) == ("cache", "overlap", 0, None, least, "0")
     assert refused(kernel, strided(2 * D + 32)) == ("cache", "overlap", 0, None, least, str(2 * D + 32))
@@ -167,6 +172,7 @@ def test_overlapping_slots_are_refused(kernel: str) -> None:
 
 @every_kernel
 def test_a_wrong_window_is_refused(kernel: str) -> None:
+    """S2d."""
     assert refused(kernel, values(4, 5, D)) == ("cache", "shape", 1, "W-1", "1..4", "5")
     assert refused(kernel, values(4, 0, D)) == ("cache", "shape", 1, "W-1", "1..4", "0")
 
@@ -188,12 +194,14 @@ def test_a_window_of_another_width_is_refused(kernel: str, expected: tuple[objec
 @every_kernel
 @pytest.mark.parametrize("dtype", [torch.float16, torch.int16, torch.float32])
 def test_another_type_is_refused(kernel: str, dtype: torch.dtype) -> None:
+    """S2d."""
     name = str(dtype).removeprefix("torch.")
     assert refused(kernel, values(4, W - 1, D).to(dtype)) == ("cache", "dtype", None, None, "bfloat16", name)
 
 
 @every_kernel
 def test_another_device_is_refused(kernel: str) -> None:
+    """S2d."""
     got = refused(kernel, torch.empty(4, W - 1, D, dtype=BF16, device="meta"))
     assert got == ("cache", "device", None, "device", "cpu", "device0")
 
