@@ -23,7 +23,6 @@ from reference_allocator.errors import (
 )
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
-from reference_allocator.static import FixedPages
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids
@@ -161,7 +160,7 @@ def test_a_segment_is_freed_by_its_position(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch, "unique", lambda *_: pytest.fail("asked the device which pages there are"))
     assert StaticSWAComposite.free_segment is not TokenAllocator.free_segment
     both.free_segment(row[4:12], start_pos=4)
-    both.free_row([(row[:4], 0), (row[12:], 12)], swa_frontier=0)
+    both.free_segments([(row[:4], 0), (row[12:], 12)])
     assert live(both) == (0, 0)
     with pytest.raises(AlignmentError, match="start_pos=2"):
         both.free_segment(row[2:], start_pos=2)
@@ -246,10 +245,11 @@ def test_the_answers_are_those_of_the_unified_class(page_size: int) -> None:
 # Groups.
 
 
+@pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.parametrize("page_size", [1, 4])
-def test_a_group_returns_pages_at_its_end_and_takes_the_window_at_once(page_size: int) -> None:
+def test_a_group_returns_pages_at_its_end_and_takes_the_window_at_once(page_size: int, checked: bool) -> None:
     """S3c, S3e: rows may be overwritten as soon as a free has returned."""
-    both = static(page_size)
+    both = static(page_size, checked=checked)
     row, other = got(both.alloc(6 * page_size)), got(both.alloc(2 * page_size))
     third, half = 2 * page_size, page_size
     before = [side.free.tolist() for side in both.sides]
@@ -380,6 +380,30 @@ def test_misuse_on_a_device_sets_an_error_word_and_only_the_sink_suffers(use: An
     assert both.available_size() == 40
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda c, row: c.free_segment(ids(-1), start_pos=0),
+        lambda c, row: c.free_swa_segment(ids(-1), start_pos=0),
+        lambda c, row: c.free_full_segment(ids(-1), start_pos=0),
+        lambda c, row: transfer_swa_pages(c, row[8:12], row[12:16], start_pos=0),
+        lambda c, row: transfer_swa_pages(c, row[:4], row[4:8], start_pos=0),
+        lambda c, row: transfer_swa_pages(c, row[:4], ids(-1, -1, -1, -1), start_pos=0),
+    ],
+)
+def test_misuse_on_a_device_gives_nothing_and_takes_no_other_page(use: Any) -> None:
+    """Every page is live, the last one too, which is where an index of -1 would lead."""
+    both = on_a_device(static(full=5, checked=True))
+    row = got(both.alloc(20))
+    both.free_swa_segment(row[:8], start_pos=0)
+    before = both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:]))).tolist()
+    use(both, row)
+    assert both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:]))).tolist() == before
+    assert all((side.free >= 0).all() for side in both.sides)
+    with pytest.raises(PoisonedError):
+        check(both)
+
+
 def test_a_right_use_on_a_device_reports_nothing() -> None:
     both = on_a_device(static(checked=True))
     kept, incoming = evicted(both, 3)
@@ -419,116 +443,6 @@ def test_none_and_empty_tensors_are_no_work() -> None:
             free(nothing, start_pos=3)
     both.free_row([], swa_frontier=8)
     assert recover_locked_full(both, ids(), ids(), start_pos=0).numel() == 0
-    assert lists(both) == before
-
-
-# Recovery.
-
-
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_the_mapping_moves_by_clear_and_set(page_size: int) -> None:
-    both = static(page_size)
-    kept, incoming = evicted(both, 3)
-    window = both.translate_loc_from_full_to_swa(incoming)
-    both.clear_full_to_swa_mapping(incoming)
-    both.set_full_to_swa_mapping(kept, window)
-    assert both.translate_loc_from_full_to_swa(kept).tolist() == window.tolist()
-    assert both.translate_loc_from_full_to_swa(incoming).eq(0).all()
-    assert live(both) == (6, 3)
-    assert verify(both) == []
-
-
-@pytest.mark.parametrize("group", [False, True])
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_recovery_gives_back_full_pages_and_keeps_window_pages(page_size: int, group: bool) -> None:
-    """S4a, S4d, S4e, D11: pairs by position; in a group the full pages wait for its end."""
-    both = static(page_size)
-    kept, incoming = evicted(both, 3)
-    window = both.translate_loc_from_full_to_swa(incoming).tolist()
-    free = [side.free.tolist() for side in both.sides]
-    if group:
-        both.free_group_begin()
-    value = recover_locked_full(both, kept, incoming, start_pos=0)
-    if group:
-        assert [side.free.tolist() for side in both.sides] == free
-        both.free_group_end()
-    assert value.tolist() == both.translate_loc_from_full_to_swa(kept).tolist() == window
-    assert both.translate_loc_from_full_to_swa(incoming).eq(0).all()
-    assert both.swa.free.tolist() == free[1]
-    assert both.full.free.numel() == len(free[0]) + 3
-    assert verify(both) == []
-
-
-def test_recovery_is_one_clear_one_set_and_one_free_of_the_composite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S4e."""
-    both = static()
-    kept, incoming = evicted(both, 3)
-    calls = []
-
-    def watch(place: object, name: str) -> None:
-        original = getattr(place, name)
-        monkeypatch.setattr(place, name, lambda *args, **named: (calls.append(name), original(*args, **named))[1])
-
-    for name in ("clear_full_to_swa_mapping", "set_full_to_swa_mapping", "free_full_segment", "free_segment"):
-        watch(both, name)
-    watch(FixedPages, "give")
-    both.free_group_begin()
-    recover_locked_full(both, kept, incoming, start_pos=0)
-    assert calls == ["clear_full_to_swa_mapping", "set_full_to_swa_mapping", "free_full_segment"]
-    both.free_group_end()
-    assert calls[3:] == ["give"]
-
-
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_what_is_kept_and_incoming_keeps_its_window(page_size: int) -> None:
-    """S4e, D10: set, then clear would erase it."""
-    both = static(page_size)
-    kept, incoming = evicted(both, 3)
-    shared = torch.cat((kept[:page_size], incoming[page_size:]))
-    window = both.translate_loc_from_full_to_swa(incoming)
-    transfer_swa_pages(both, shared, incoming, start_pos=0)
-    assert both.translate_loc_from_full_to_swa(shared).tolist() == window.tolist()
-    assert both.translate_loc_from_full_to_swa(incoming[:page_size]).eq(0).all()
-    assert verify(both) == []
-    before = lists(both)
-    with pytest.raises(BindingError, match="incoming tokens that are kept"):
-        recover_locked_full(both, shared, shared, start_pos=0)
-    assert lists(both) == before
-
-
-def test_an_eviction_that_waits_in_the_group_frees_the_old_window_pages_only() -> None:
-    both = static()
-    kept, incoming = got(both.alloc(8)), got(both.alloc(8))
-    both.free_group_begin()
-    both.free_swa_segment(kept, start_pos=0)
-    assert recover_locked_full(both, kept, incoming, start_pos=0).gt(0).all()
-    both.free_group_end()
-    assert live(both) == (2, 2)
-    assert verify(both) == []
-
-
-@pytest.mark.parametrize(
-    ("use", "error", "message"),
-    [
-        (lambda c, k, i: recover_locked_full(c, k, i[:4], start_pos=0), ArgumentError, "kept=12, incoming=4"),
-        (lambda c, k, i: recover_locked_full(c, k, i.int(), start_pos=0), ArgumentError, "int32"),
-        (lambda c, k, i: recover_locked_full(c, k[2:6], i[2:6], start_pos=2), AlignmentError, "start_pos=2"),
-        (lambda c, k, i: recover_locked_full(c, k[2:6], i[:4], start_pos=0), BindingError, "inside a page"),
-        (lambda c, k, i: recover_locked_full(c, i, k, start_pos=0), BindingError, "not bound"),
-        (lambda c, k, i: recover_locked_full(c, k[:4], ids(0, 1, 2, 3), start_pos=0), BindingError, "outside the table"),
-        (lambda c, k, i: recover_locked_full(c, i[:4], i[4:8], start_pos=0), BindingError, "still bound"),
-        (lambda c, k, i: recover_locked_full(c, ids(52, 53), i[:2], start_pos=0), BindingError, r"full\..*not bound"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_recovered_is_refused_and_nothing_changes(
-    use: Any, error: type[Exception], message: str
-) -> None:
-    """S4b, S4c, S4g."""
-    both = static()
-    kept, incoming = evicted(both, 3)
-    before = lists(both)
-    with pytest.raises(error, match=message):
-        use(both, kept, incoming)
     assert lists(both) == before
 
 
