@@ -36,6 +36,8 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
     Raises `SpecError` for unequal page sizes and where the pools are no chain. Queues fills; never blocks the host.
     """
 
+    swa: Band
+
     def __init__(
         self,
         pool: BytePool,

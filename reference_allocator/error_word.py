@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntFlag
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -41,3 +42,10 @@ class ErrorWord:
     def clear(self) -> None:
         """Forgets every fault. One launch; never blocks the host."""
         self.cells.fill_(1)
+
+
+class Reporting(Protocol):
+    """The pages of one pool or side, with their error word."""
+
+    name: str
+    error: ErrorWord

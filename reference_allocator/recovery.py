@@ -12,7 +12,6 @@ from torch import Tensor
 
 from reference_allocator import tables
 from reference_allocator.arguments import expect_ids
-from reference_allocator.composites import SWAComposite
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import ArgumentError
 from reference_allocator.host_checks import distinct_pairs, expect_apart, expect_same_offsets
@@ -34,12 +33,12 @@ def transfer_swa_pages(composite: TwoSidedAllocator, kept: Tensor, incoming: Ten
         composite.transfer_window(operation, to, source)
 
 
-def transfer_swa_tokens(composite: SWAComposite, kept: Tensor, incoming: Tensor) -> None:
+def transfer_swa_tokens(composite: TwoSidedAllocator, kept: Tensor, incoming: Tensor) -> None:
     """`transfer_swa_pages` where the position is not known: every token of a page moves it, to the same place.
 
     Both ranges (int64 `[n]`) break into pages alike: on a checked CPU pool `BindingError` where they do not, on a
-    device the error word. Other errors as `transfer_swa_pages`. Cold. Queues 6 launches (27 checked) on the current
-    stream; never blocks the host.
+    device the error word. Other errors as `transfer_swa_pages`. Cold. Queues the launches of `transfer_window` and two
+    more (6 checked) on the current stream; never blocks the host.
     """
     operation = "transfer_swa_tokens"
     if not _expect_alike(composite, operation, kept, incoming):

@@ -75,6 +75,8 @@ class StaticSWAComposite(TwoSidedAllocator):
     fills; never blocks the host.
     """
 
+    swa: FixedPages
+
     def __init__(
         self,
         size: int,

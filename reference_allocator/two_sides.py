@@ -11,6 +11,7 @@ from torch import Tensor
 
 from reference_allocator import tables
 from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
+from reference_allocator.error_word import Reporting
 from reference_allocator.errors import ArgumentError
 from reference_allocator.token_allocator import TokenAllocator
 
@@ -33,6 +34,8 @@ class TwoSidedAllocator(TokenAllocator):
     What a call queues is in the table of costs, by class.
     """
 
+    swa: Reporting
+
     # What stands behind.
 
     @abstractmethod
@@ -49,7 +52,10 @@ class TwoSidedAllocator(TokenAllocator):
 
     @abstractmethod
     def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
-        """Gives the window side of pages `incoming` to `kept` (both int64 `[k]`), lane by lane. Never blocks."""
+        """Gives the window side of pages `incoming` to `kept` (both int64 `[k]`), lane by lane; equal pairs may repeat.
+
+        On a checked CPU pool `BindingError`, and no pair repeats. Never blocks the host.
+        """
 
     @abstractmethod
     def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:

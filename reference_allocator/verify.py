@@ -6,7 +6,6 @@ For idle points only. Everything here copies whole tables to the host and blocks
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from reference_allocator.allocator import PageAllocator
 from reference_allocator.band import Band
 from reference_allocator.composites import SWAComposite
 from reference_allocator.end_band import EndBand
-from reference_allocator.error_word import ErrorWord, Fault
+from reference_allocator.error_word import Fault, Reporting
 from reference_allocator.errors import PoisonedError
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.specs import MAX_TOKEN_IDS
@@ -23,13 +22,6 @@ from reference_allocator.state import WithState
 from reference_allocator.static import FixedPages, StaticSWAComposite
 
 Allocator = PooledAllocator | StaticSWAComposite
-
-
-class Reporting(Protocol):
-    """Pages of one pool or side, with their error word."""
-
-    name: str
-    error: ErrorWord
 
 
 def read(tensor: Tensor) -> list[int]:

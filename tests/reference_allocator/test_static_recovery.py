@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from reference_allocator.errors import AlignmentError, ArgumentError, BindingError
-from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, PoisonedError
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
 from reference_allocator.static import FixedPages
-from reference_allocator.verify import verify
+from reference_allocator.verify import check, verify
 from tests.reference_allocator.pools import ids
-from tests.reference_allocator.test_static import evicted, got, lists, live, static
+from tests.reference_allocator.test_static import evicted, got, lists, live, on_a_device, static
 
 
 @pytest.mark.parametrize("page_size", [1, 4])
@@ -120,3 +120,39 @@ def test_what_cannot_be_recovered_is_refused_and_nothing_changes(
     with pytest.raises(error, match=message):
         use(both, kept, incoming)
     assert lists(both) == before
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_without_positions_the_window_moves_token_by_token(page_size: int, checked: bool) -> None:
+    both = static(page_size, checked=checked)
+    kept, incoming = evicted(both, 3)
+    window = both.translate_loc_from_full_to_swa(incoming)
+    inside = slice(page_size // 2, None)
+    transfer_swa_tokens(both, kept[inside], incoming[inside])
+    assert both.translate_loc_from_full_to_swa(kept).tolist() == window.tolist()
+    assert both.translate_loc_from_full_to_swa(incoming).eq(0).all()
+    assert live(both) == (6, 3)
+    assert verify(both) == []
+
+
+def test_ranges_that_break_into_pages_differently_are_no_pairs() -> None:
+    both = static()
+    kept, incoming = evicted(both, 3)
+    before = lists(both)
+    with pytest.raises(BindingError, match="break into pages differently"):
+        transfer_swa_tokens(both, kept[1:5], incoming[:4])
+    assert lists(both) == before
+    on_a_device(both)
+    transfer_swa_tokens(both, kept[1:5], incoming[:4])
+    with pytest.raises(PoisonedError, match=r"swa=.*PAGES_APART"):
+        check(both)
+
+
+def test_on_a_device_tokens_of_one_page_report_nothing() -> None:
+    both = on_a_device(static(checked=True))
+    kept, incoming = evicted(both, 3)
+    transfer_swa_tokens(both, kept, incoming)
+    assert both.translate_loc_from_full_to_swa(kept).gt(0).all()
+    check(both)
+    assert verify(both) == []
