@@ -11,16 +11,19 @@ from reference_allocator import chain
 from reference_allocator.arguments import Segment, expect_ids
 from reference_allocator.chain import Demand
 from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
+from reference_allocator.page_tables import Profile
+from reference_allocator.pages import ListState, Pages
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
+from reference_allocator.tables import Request
 
 
 class AllocatorState(NamedTuple):
     """What `backup` remembers."""
 
-    free_vids: Tensor
+    id_list: ListState
     band: BandState
 
 
@@ -30,7 +33,8 @@ class PageAllocator(PooledAllocator):
     pool, name: the byte pool, and which of its specs to allocate from.
     virtual_pages: pages of the id space, the sink included; the pool's own page count unless given.
     eager: compact at every free. checked: report misuse; by default on a CPU, where it raises before any write.
-    side: a queue for compaction, or None for the current stream.
+    side: a queue for compaction, or None for the current stream. profile: `portable` torch, or `fused` kernels, which
+    take fewer launches.
     Raises `BudgetError` for an id space without a page. Queues fills; never blocks the host.
     """
 
@@ -43,16 +47,23 @@ class PageAllocator(PooledAllocator):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        profile: Profile = "portable",
     ) -> None:
         checked = pool.device.type == "cpu" if checked is None else checked
         geometry = pool.geometry[name]
         super().__init__(name, geometry.page_size, pool.device, checked=checked)
         self._virtual_pages = virtual_pages
         ids = self._ids(pool)
-        self.band = chain.make_band(pool, name, ids, eager=eager, checked=checked, side=side)
+        self.band = chain.make_band(pool, name, ids, eager=eager, checked=checked, side=side, profile=profile)
         self.bands = (self.band,)
         self._all_vids = torch.arange(ids.stop, device=pool.device)
-        self.free_vids = self._all_vids[ids.first : ids.stop]
+        self.id_list = self.band.tables.page_list(ids.stop)
+        self.id_list.reset(self._all_vids[ids.first : ids.stop])
+
+    @property
+    def free_vids(self) -> Tensor:
+        """The virtual pages that are free to be minted, the next one first: int64 `[k]`. Never blocks."""
+        return self.id_list.values
 
     def _ids(self, pool: BytePool) -> Ids:
         geometry = pool.geometry[self.name]
@@ -66,7 +77,7 @@ class PageAllocator(PooledAllocator):
     @property
     def free_ids(self) -> int:
         """See `PooledAllocator`. Host only."""
-        return self.free_vids.numel()
+        return self.id_list.count
 
     def demand(self, pages: int) -> Demand:
         """See `PooledAllocator`. Host only."""
@@ -76,20 +87,17 @@ class PageAllocator(PooledAllocator):
         """See `TokenAllocator`."""
         return self.make_room(pages, self.demand(pages))
 
-    def upcoming(self, pages: int) -> Tensor:
-        """See `TokenAllocator`."""
-        return self.free_vids[:pages]
-
-    def mint(self, pages: int) -> None:
+    def hand_out(self, request: Request, pages: int) -> Tensor:
         """See `TokenAllocator`. Raises `CapacityError`, with nothing changed, for pages that were not admitted."""
-        taken = self.band.take(pages) if pages <= self.free_vids.numel() else None
+        if pages == 0:
+            return self.band.hand_out(request, self.id_list.head(0), None)
+        taken = self.band.take(pages) if pages <= self.free_ids else None
         if taken is None:
             raise CapacityError(
-                self.name, "mint", "pages that were not admitted",
-                pages=pages, holes=self.band.hole_count, span=self.band.span, free_ids=self.free_vids.numel(),
+                self.name, "hand_out", "pages that were not admitted",
+                pages=pages, holes=self.band.hole_count, span=self.band.span, free_ids=self.free_ids,
             )  # fmt: skip
-        minted, self.free_vids = self.free_vids[:pages], self.free_vids[pages:]
-        self.band.bind(minted, taken)
+        return self.band.hand_out(request, self.id_list.take(pages), taken)
 
     # Freeing.
 
@@ -104,37 +112,37 @@ class PageAllocator(PooledAllocator):
             return
         expect_ids(self.name, "free", tokens, self.device)
         if self._group is None:
-            pages = self.distinct_pages(tokens)
+            pages = Pages(self.distinct_pages(tokens))
             self.band.expect_bound(pages, "free")
             self.release_pages(pages)
             return
         if self.raises:
-            pages = self.distinct_pages(tokens)
+            pages = Pages(self.distinct_pages(tokens))
             self.band.expect_bound(pages, "free")
-            self._group.expect_new(self.name, "free", (self.name,), pages)
+            self._group.expect_new(self.name, "free", (self.name,), pages.tensor)
         self._group.hold_tokens(self.name, tokens)
 
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """Frees the pages of `row[start_pos : start_pos + n]` (int64 `[n]`), the last one whole.
 
         Waits for the end of an open group. Raises `ArgumentError`, `AlignmentError` for a start inside a page, on a
-        checked CPU pool `BindingError`. Queues 6 launches (10 checked) on the current stream; never blocks the host.
+        checked CPU pool `BindingError`. Queues 6 launches (10 checked; fused 1) on the current stream; never blocks the
+        host.
         """
         self.expect_clean("free_segment")
         if tokens is None or tokens.numel() == 0:
             return
-        pages = self.segment_pages("free_segment", tokens, start_pos)
-        self._free_pages("free_segment", pages)
+        self._free_pages("free_segment", self.segment_pages("free_segment", tokens, start_pos))
 
-    def _free_pages(self, operation: str, pages: Tensor) -> None:
+    def _free_pages(self, operation: str, pages: Pages) -> None:
         self.band.expect_bound(pages, operation)
         if self._group is None:
             self.release_pages(pages)
             return
         if self.raises:
-            self._group.expect_new(self.name, operation, (self.name,), pages)
+            self._group.expect_new(self.name, operation, (self.name,), pages.tensor)
         # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-        self._group.hold_pages(self.name, pages.clone() if self.page_size == 1 else pages)
+        self._group.hold_pages(self.name, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
 
     def free_segments(self, segments: list[Segment]) -> None:
         """Frees segments of one row: pairs of tokens (int64 `[n]`) and start, no page in two of them.
@@ -147,9 +155,9 @@ class PageAllocator(PooledAllocator):
         if pages is not None:
             self._free_pages("free_segments", pages)
 
-    def release_pages(self, pages: Tensor) -> None:
-        """Frees bound virtual pages (int64 `[k]`) and recycles their ids. 5 launches (9 checked); never blocks."""
-        self.free_vids = torch.cat((self.free_vids, self.band.unbind(pages)))
+    def release_pages(self, pages: Pages) -> None:
+        """Frees bound virtual pages and recycles their ids. 5 launches (9 checked; fused 1); never blocks."""
+        self.band.unbind(pages, self.id_list)
 
     def free_group_end(self) -> None:
         """Releases what the group holds, as one free per kind. Raises `GroupError` without a group.
@@ -160,7 +168,7 @@ class PageAllocator(PooledAllocator):
         for tokens in group.tokens.values():
             self.free(torch.cat(tokens))
         for pages in group.pages.values():
-            self.release_pages(torch.cat(pages))
+            self.release_pages(Pages(torch.cat(pages)))
 
     # Reading.
 
@@ -173,7 +181,7 @@ class PageAllocator(PooledAllocator):
     def recycle_all(self) -> None:
         """See `PooledAllocator`. Host only."""
         super().recycle_all()
-        self.free_vids = self._all_vids[self.band.ids.first : self.band.ids.stop]
+        self.id_list.reset(self._all_vids[self.band.ids.first : self.band.ids.stop])
 
     def reshape(self) -> None:
         """See `PooledAllocator`. Never blocks."""
@@ -184,16 +192,16 @@ class PageAllocator(PooledAllocator):
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
         if self._group is not None:
             raise GroupError(self.name, "backup", "a group is open")
-        return AllocatorState(self.free_vids, self.band.backup())
+        return AllocatorState(self.id_list.backup(), self.band.backup())
 
     def restore(self, state: AllocatorState) -> None:
         """Takes back every allocation since `state`. Raises `StateError` after a free or a move, and in a group.
 
-        Queues 3 launches on the current stream; never blocks the host.
+        Queues 3 launches (fused 1) on the current stream; never blocks the host.
         """
         self.expect_restorable(state)
         self.band.restore(state.band, self.minted_since(state))
-        self.free_vids = state.free_vids
+        self.id_list.restore(state.id_list)
 
     def expect_restorable(self, state: AllocatorState) -> None:
         """Raises `StateError` if `restore` would not be exact. Host only."""
@@ -201,6 +209,6 @@ class PageAllocator(PooledAllocator):
             raise StateError(self.name, "restore", "a group is open")
         self.band.expect_restorable(state.band)
 
-    def minted_since(self, state: AllocatorState) -> Tensor:
-        """Virtual pages minted since a backup: int64 `[k]`, a view; never blocks. They are the head of its list."""
-        return state.free_vids[: state.free_vids.numel() - self.free_vids.numel()]
+    def minted_since(self, state: AllocatorState) -> Pages:
+        """Virtual pages minted since a backup: the head of its list. No launch, never blocks."""
+        return self.id_list.taken_since(state.id_list)

@@ -1,7 +1,6 @@
 """One sub-pool: page tables, and physical pages of one region of the byte buffer, with holes where pages were freed.
 
-Counts are host integers, contents are device tables, and no decision reads a device value. The list of holes is an
-immutable value: every change replaces it, so a slice that was handed out stays as it is.
+Counts are host integers, contents are device tables, and no decision reads a device value.
 """
 
 from __future__ import annotations
@@ -15,13 +14,16 @@ from torch import Tensor
 from reference_allocator import tables
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, CapacityError, StateError
+from reference_allocator.fused import FusedTables
 from reference_allocator.host_checks import expect_bound, expect_unbound
-from reference_allocator.records import BandState, Ids, Reservation, Span, Taken
+from reference_allocator.page_tables import PageTables, PoolFacts, Profile, TorchTables, physical_pages
+from reference_allocator.pages import PageList, Pages
+from reference_allocator.records import NOTHING_TAKEN, BandState, Ids, Reservation, Span, Taken
 from reference_allocator.specs import BytePool, KVSpec
 from reference_allocator.streams import StreamEvent
+from reference_allocator.tables import Request
 
-SCRATCH_BYTES = 1 << 20
-"""Memory that moves go through, or one page where a page is larger: a bound, whatever the number of pages moved."""
+PROFILES: dict[Profile, type[PageTables]] = {"portable": TorchTables, "fused": FusedTables}
 
 
 class Band(ABC):
@@ -30,13 +32,13 @@ class Band(ABC):
     pool, name: the byte pool, and which of its specs this is.
     ids: the virtual pages; the owner's count, which is not this pool's own where another pool mints them.
     checked: frees and bindings report misuse in the error word, or raise before any write on a CPU.
-    Queues fills; never blocks the host.
+    profile: how tables and lists are worked on. Queues fills; never blocks the host.
     """
 
     below: Band | None = None
     above: Band | None = None
 
-    def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool) -> None:
+    def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool, profile: Profile = "portable") -> None:
         geometry = pool.geometry[name]
         self.pool = pool
         self.name = name
@@ -54,13 +56,16 @@ class Band(ABC):
         self.transfers = 0
         spec = pool.specs[name]
         self._zeroes = isinstance(spec, KVSpec) and spec.kind == "full"
-        self._envelopes = pool.envelopes(name)
-        rows = max(1, SCRATCH_BYTES // self.page_bytes)
-        self._scratch = self._envelopes.new_empty((min(rows, geometry.pages), self._envelopes.shape[1]))
+        self.tables = PROFILES[profile](
+            PoolFacts(
+                pool.envelopes(name), self.page_size, self.error if checked else None,
+                Fault.DOUBLE_FREE if ids.owner else Fault.SWA_NOT_BOUND, self._zeroes,
+            )
+        )  # fmt: skip
         self._v2p = torch.empty(ids.stop + 1, dtype=torch.int64, device=self.device)
         self._p2v = torch.empty(geometry.pages + 1, dtype=torch.int64, device=self.device)
-        self._physical = torch.arange(geometry.pages, device=self.device)
-        self._no_pages = self._physical[:0]
+        self.hole_list = self.tables.page_list(geometry.pages)
+        self._no_pages = self.tables.physical[:0]
         self.reserved: dict[int, Reservation] = {}
         self.reshape(ids)
 
@@ -72,6 +77,7 @@ class Band(ABC):
         self.min_page = geometry.min_page
         self.v2p = self._v2p[: ids.stop + 1]
         self.p2v = self._p2v[: self.pages + 1]
+        self.tables.attach(self.v2p, self.p2v)
         self.clear()
 
     def clear(self) -> None:
@@ -80,7 +86,7 @@ class Band(ABC):
         tables.reset(self.v2p)
         tables.reset(self.p2v)
         self.error.clear()
-        self.holes = self._no_pages
+        self.hole_list.reset(self._no_pages)
         self.lo, self.hi = self.empty_span()
         self.live = 0
         self.fwd_event = None
@@ -145,7 +151,12 @@ class Band(ABC):
     @property
     def hole_count(self) -> int:
         """Pages that can be handed out without new bytes. Host only."""
-        return self.holes.numel()
+        return self.hole_list.count
+
+    @property
+    def holes(self) -> Tensor:
+        """The free pages inside the region, in the order in which they are handed out: int64 `[k]`. Never blocks."""
+        return self.hole_list.values
 
     @property
     def pending_count(self) -> int:
@@ -180,58 +191,54 @@ class Band(ABC):
         self.epoch += 1
         return Taken(self._drain(drained) if drained else None, grown)
 
-    def _drain(self, count: int) -> Tensor:
+    def _drain(self, count: int) -> Pages:
         self.await_moves()
         if count < self.hole_count:
             self._sort_holes(descending=self.drains_descending)
-        drained = self.holes[:count]
-        self.holes = self.holes[count:]
-        return drained
+        return self.hole_list.take(count)
 
     def _sort_holes(self, *, descending: bool) -> None:
         if self._descending is not descending:
-            self.holes = torch.sort(self.holes, descending=descending).values
+            self.hole_list.sort(descending=descending)
             self._descending = descending
 
-    def alloc_with_virtual(self, pages: Tensor) -> None:
-        """Binds virtual pages (int64 `[k]`, none bound here) to physical pages of this pool.
+    def alloc_with_virtual(self, pages: Pages) -> None:
+        """Binds virtual pages, none bound here, to physical pages of this pool.
 
         Raises `CapacityError` where there is no room: the caller's gate must have caught it. Queues 2 to 6 launches on
         the current stream, and on a full-attention pool a fill of the pages behind the forward; never blocks the host.
         """
         if self.raises:
-            expect_unbound(self.name, "alloc_with_virtual", self.v2p, pages, self.ids.first, set())
-        taken = self.take(pages.numel())
+            expect_unbound(self.name, "alloc_with_virtual", self.v2p, pages.tensor, self.ids.first, set())
+        taken = self.take(pages.count)
         if taken is None:
             raise CapacityError(
                 self.name, "alloc_with_virtual", "no room for promised pages",
-                pages=pages.numel(), holes=self.hole_count, span=(self.lo, self.hi),
+                pages=pages.count, holes=self.hole_count, span=(self.lo, self.hi),
                 low_limit=self.low_limit, high_limit=self.high_limit,
             )  # fmt: skip
         self.bind(pages, taken)
 
-    def bind(self, pages: Tensor, taken: Taken) -> None:
-        """Binds virtual pages (int64 `[k]`) to as many taken ones. Launches and blocking as `alloc_with_virtual`."""
-        self.await_moves()
-        if self.checked:
-            self.error.expect_positive(Fault.SINK_HANDED_OUT, pages)
-        self.live += pages.numel()
-        if taken.drained is None and len(taken.grown) == 1:
-            grown = taken.grown[0]
-            tables.bind_range(self.v2p, self.p2v, pages, self._physical, grown.start)
-            if self._zeroes:
-                self.await_forward()
-                self._envelopes[grown.start : grown.stop].zero_()
-            return
-        physical = self._pages_of(taken)
-        tables.bind_pairs(self.v2p, self.p2v, pages, physical)
-        if self._zeroes:
-            self.zero(physical)
+    def bind(self, pages: Pages, taken: Taken) -> None:
+        """Binds virtual pages to as many taken ones. Launches and blocking as `alloc_with_virtual`."""
+        self._before_binding(pages.count)
+        self.tables.bind(pages, taken)
 
-    def _pages_of(self, taken: Taken) -> Tensor:
-        parts = [] if taken.drained is None else [taken.drained]
-        parts += [self._physical[pages.start : pages.stop] for pages in taken.grown]
-        return torch.cat(parts) if len(parts) > 1 else (*parts, self._no_pages)[0]
+    def hand_out(self, request: Request, ids: Pages, taken: Taken | None) -> Tensor:
+        """The tokens of a request (int64, in storage of their own) that mints `ids`, bound to as many taken pages.
+
+        None where no page begins. Launches as `PageTables.hand_out`, on the current stream; never blocks the host.
+        """
+        if taken is None:
+            return self.tables.hand_out(request, ids, NOTHING_TAKEN)
+        self._before_binding(ids.count)
+        return self.tables.hand_out(request, ids, taken)
+
+    def _before_binding(self, pages: int) -> None:
+        self.await_moves()
+        self.live += pages
+        if self._zeroes:
+            self.await_forward()
 
     # Pages for contents that come from elsewhere.
 
@@ -246,7 +253,7 @@ class Band(ABC):
         if taken is None:
             return None
         self.transfers += 1
-        held = Reservation(self.transfers, self._pages_of(taken).clone())
+        held = Reservation(self.transfers, physical_pages(taken, self.tables.physical).clone())
         self.reserved[held.number] = held
         self.epoch += 1
         return held
@@ -262,11 +269,11 @@ class Band(ABC):
             raise ArgumentError(
                 self.name, "bind_reserved", "unequal lengths", pages=pages.numel(), reserved=held.pages.numel()
             )
-        self.expect_unbound(pages, "bind_reserved", freed=set())
+        self.expect_unbound(Pages(pages), "bind_reserved", freed=set())
         self.await_moves()
         del self.reserved[held.number]
         self.transfers += 1
-        tables.bind_pairs(self.v2p, self.p2v, pages, held.pages)
+        self.tables.bind_to(Pages(pages), held.pages)
         self.live += pages.numel()
         self.epoch += 1
 
@@ -286,68 +293,59 @@ class Band(ABC):
             raise StateError(self.name, operation, "the reservation is over", number=held.number)
 
     def _add_holes(self, physical: Tensor) -> None:
-        self.holes = torch.cat((self.holes, physical))
+        self.hole_list.append(physical)
+        self._have_more_holes()
+
+    def _have_more_holes(self) -> None:
         self._descending = None
         self.epoch += 1
 
-    def expect_bound(self, pages: Tensor, operation: str) -> None:
-        """Raises `BindingError` on a checked CPU pool unless each of `pages` (int64 `[k]`) is bound once.
+    def expect_bound(self, pages: Pages, operation: str) -> None:
+        """Raises `BindingError` on a checked CPU pool unless each of `pages` is bound once.
 
         Nothing at all elsewhere: there the free itself reports to the error word. Never blocks on a device.
         """
         if self.raises:
-            expect_bound(self.name, operation, self.v2p, pages, self.ids.first)
+            expect_bound(self.name, operation, self.v2p, pages.tensor, self.ids.first)
 
-    def expect_unbound(self, pages: Tensor, operation: str, *, freed: set[int]) -> None:
-        """Raises `BindingError` on a checked CPU pool if one of `pages` (int64 `[k]`) is bound and not in `freed`.
+    def expect_unbound(self, pages: Pages, operation: str, *, freed: set[int]) -> None:
+        """Raises `BindingError` on a checked CPU pool if one of `pages` is bound and not in `freed`.
 
         Nothing at all elsewhere. Never blocks on a device.
         """
         if self.raises:
-            expect_unbound(self.name, operation, self.v2p, pages, self.ids.first, freed)
+            expect_unbound(self.name, operation, self.v2p, pages.tensor, self.ids.first, freed)
 
-    def report_bound(self, pages: Tensor) -> None:
-        """Tells the error word if one of `pages` (int64 `[k]`) is bound. 3 launches if checked or 0; never blocks."""
+    def report_bound(self, pages: Pages) -> None:
+        """Tells the error word if one of `pages` is bound. Launches as `PageTables.report_bound`; never blocks."""
         if self.checked:
             self.await_moves()
-            self.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages])
+            self.tables.report_bound(pages)
 
-    def rebind(self, kept: Tensor, incoming: Tensor) -> None:
-        """Gives the physical pages of `incoming` to `kept` (both int64 `[k]`), lane by lane, and unbinds `incoming`.
+    def rebind(self, kept: Pages, incoming: Pages) -> None:
+        """Gives the physical pages of `incoming` to `kept`, lane by lane, and unbinds `incoming`.
 
         In a checked pool lanes whose `incoming` is not bound, or whose `kept` is, report to the error word and change
-        nothing. Queues 4 launches (21 checked) on the current stream; never blocks the host.
+        nothing. Queues 4 launches (21 checked; fused 2) on the current stream; never blocks the host.
         """
         self.await_moves()
-        held = self.v2p[incoming]
-        if self.checked:
-            before = self.v2p[kept]
-            self.error.expect_positive(Fault.SWA_NOT_BOUND, held)
-            self.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
-            tables.rebind_where((held > 0) & (before <= 0), self.v2p, self.p2v, kept, incoming, held)
-        else:
-            tables.rebind(self.v2p, self.p2v, kept, incoming, held)
+        self.tables.rebind(kept, incoming)
 
-    def unbind(self, pages: Tensor) -> Tensor:
-        """Frees bound pages (int64 `[k]`): both tables get tombstones, the physical pages become holes.
+    def unbind(self, pages: Pages, ids: PageList | None = None) -> None:
+        """Frees bound pages: both tables get tombstones, the physical pages become holes, and `ids` takes the pages.
 
-        Returns the pages that may be minted again: the same, or in a checked pool 0 for those that were not bound.
-        Queues 4 launches (8 checked) on the current stream, and a compaction if eager; never blocks the host.
+        In a checked pool those that were not bound go as 0 to both lists. Queues 4 launches (8 checked; fused 1) on
+        the current stream, one more for `ids`, and a compaction if eager; never blocks the host.
         """
         self.await_moves()
-        held = tables.unbind(self.v2p, self.p2v, pages)
-        if self.checked:
-            self.error.expect_positive(Fault.DOUBLE_FREE if self.ids.owner else Fault.SWA_NOT_BOUND, held)
-            pages = pages * (held > 0)
-            held = held.clamp_min(0)
-        self.take_back(held)
-        return pages
+        self.tables.unbind(pages, self.hole_list, ids)
+        self.took_back(pages.count)
 
-    def take_back(self, physical: Tensor) -> None:
-        """Makes holes of physical pages (int64 `[k]`) that the tables have let go of. One launch; never blocks."""
-        self.live -= physical.numel()
+    def took_back(self, count: int) -> None:
+        """Notes that so many pages have become holes. Host only."""
+        self.live -= count
         self.frees += 1
-        self._add_holes(physical)
+        self._have_more_holes()
 
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids of virtual ones (both int64, same shape); negative, unbound and foreign ids give 0.
@@ -362,7 +360,7 @@ class Band(ABC):
                     dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
                 )  # fmt: skip
         self.await_moves()
-        return tables.translate(self.v2p, tokens, self.page_size, out)
+        return self.tables.translate(tokens, out)
 
     # Moving.
 
@@ -382,33 +380,28 @@ class Band(ABC):
     def _compact(self, low: int, count: int, *, descending: bool) -> None:
         """Empties the pages from `low` at one edge of the region into the holes that are best in that order."""
         self._sort_holes(descending=descending)
-        moves, self.holes = tables.plan_pack(self.p2v, self.holes, self._physical[low : low + count], low)
-        if self.checked:
-            outside = moves.target - (low + count - 1) if descending else low - moves.target
-            self.error.expect_positive(Fault.PLAN_OVERFLOW, torch.where(moves.ok, outside, 1))
-        self.copy(moves.source, moves.target)
-        tables.commit_pack(self.v2p, self.p2v, moves)
+        self.tables.pack(self.hole_list, low, count, descending=descending)
 
     def copy(self, source: Tensor, target: Tensor) -> None:
-        """Copies what physical pages hold to others (both int64 `[k]`, no page in both). Two launches per megabyte.
+        """Copies what physical pages hold to others (both int64 `[k]`, no page in both).
 
-        On the current stream; never blocks the host.
+        Two launches per megabyte (fused 1) on the current stream; never blocks the host.
         """
-        tables.copy_pages(self._envelopes, source, target, self._scratch)
+        self.tables.copy(source, target)
 
     def zero(self, physical: Tensor) -> None:
         """Zeroes physical pages (int64 `[k]`) behind the forward event. One launch; never blocks the host."""
         self.await_forward()
-        self._envelopes.index_fill_(0, physical, 0)
+        self.tables.zero(physical)
 
     def prewarm(self) -> None:
-        """Runs the plan and the copy of a compaction once, on the sink alone. Queues about 25 launches; never blocks.
+        """Runs the plan and the copy of a compaction once, on the sink alone. Queues what `pack` does; never blocks.
 
         For before memory is sized: the first compaction then compiles and allocates nothing new.
         """
-        moves, _ = tables.plan_pack(self.p2v, self._physical[:1], self._physical[self.pages - 1 :], self.pages)
-        self.copy(moves.source, moves.target)
-        tables.commit_pack(self.v2p, self.p2v, moves)
+        sink = self.tables.page_list(1)
+        sink.reset(self.tables.physical[:1])
+        self.tables.pack(sink, self.pages, 1, descending=False)
 
     def await_forward(self) -> None:
         """The current stream waits for the forward in flight. Does not block the host."""
@@ -428,7 +421,7 @@ class Band(ABC):
     def backup(self) -> BandState:
         """The present state in O(1), for `restore`. Credits what is done; queues nothing, never blocks."""
         self.await_moves()
-        return BandState(self.lo, self.hi, self.holes, self.live, self.moves, self.frees, self.transfers)
+        return BandState(self.lo, self.hi, self.hole_list.backup(), self.live, self.moves, self.frees, self.transfers)
 
     def expect_restorable(self, state: BandState) -> None:
         """Raises `StateError` if pages were freed, moved or reserved since `state`. Host only."""
@@ -439,12 +432,13 @@ class Band(ABC):
                 transfers=self.transfers - state.transfers,
             )  # fmt: skip
 
-    def restore(self, state: BandState, pages: Tensor) -> None:
-        """Unbinds `pages` (int64 `[k]`), which are all those bound since `state`, and takes its lists back.
+    def restore(self, state: BandState, pages: Pages) -> None:
+        """Unbinds `pages`, which are all those bound since `state`, and takes its lists back.
 
-        Queues 3 launches on the current stream; never blocks the host.
+        Queues 3 launches (fused 1) on the current stream; never blocks the host.
         """
-        tables.unbind(self.v2p, self.p2v, pages)
-        self.lo, self.hi, self.holes, self.live = state.lo, state.hi, state.holes, state.live
+        self.tables.forget(pages)
+        self.hole_list.restore(state.holes)
+        self.lo, self.hi, self.live = state.lo, state.hi, state.live
         self._descending = None
         self.epoch += 1

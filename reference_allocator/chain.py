@@ -15,6 +15,7 @@ from reference_allocator.band import Band
 from reference_allocator.end_band import EndBand
 from reference_allocator.errors import SpecError
 from reference_allocator.float_band import FloatBand
+from reference_allocator.page_tables import Profile
 from reference_allocator.records import Ids, Span
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
@@ -23,12 +24,19 @@ Demand = Mapping[Band, int]
 
 
 def make_band(
-    pool: BytePool, name: str, ids: Ids, *, eager: bool, checked: bool, side: SideQueue | None = None
+    pool: BytePool,
+    name: str,
+    ids: Ids,
+    *,
+    eager: bool,
+    checked: bool,
+    side: SideQueue | None = None,
+    profile: Profile = "portable",
 ) -> Band:
     """The band of one spec; what only end pools know, `eager` and `side`, does not matter to a floating one."""
     if pool.geometry[name].grow == "float":
-        return FloatBand(pool, name, ids, checked=checked)
-    return EndBand(pool, name, ids, eager=eager, checked=checked, side=side)
+        return FloatBand(pool, name, ids, checked=checked, profile=profile)
+    return EndBand(pool, name, ids, eager=eager, checked=checked, side=side, profile=profile)
 
 
 def join(*bands: Band) -> None:

@@ -14,10 +14,13 @@ from reference_allocator.arguments import expect_ids
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
+from reference_allocator.page_tables import Profile
+from reference_allocator.pages import Pages
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
+from reference_allocator.tables import Request
 from reference_allocator.two_sides import RELEASES, Release, TwoSidedAllocator
 
 
@@ -32,7 +35,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
     """Token ids with keys and values on two pools: `full` for the life of a token, `swa` while it is in the window.
 
     pool: a byte pool. full, swa: two of its specs, of one page size; `full` is an end pool and mints the ids of both.
-    eager, checked, side: as for `PageAllocator`. beside: bands of others in the same budget.
+    eager, checked, side, profile: as for `PageAllocator`. beside: bands of others in the same budget.
     Raises `SpecError` for unequal page sizes and where the pools are no chain. Queues fills; never blocks the host.
     """
 
@@ -47,6 +50,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        profile: Profile = "portable",
         beside: Sequence[Band] = (),
     ) -> None:
         sizes = {name: pool.geometry[name].page_size for name in (full, swa)}
@@ -54,10 +58,12 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             raise SpecError(full, "composite", "pools of one id space have one page size", **sizes)
         if pool.geometry[full].grow == "float":
             raise SpecError(full, "composite", "the pool that mints the ids is an end pool")
-        self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side)
+        self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side, profile=profile)
         super().__init__(f"{full}+{swa}", sizes[full], pool.device, checked=self.full.checked)
         self.pool = pool
-        self.swa = chain.make_band(pool, swa, self._followed(), eager=eager, checked=self.checked, side=side)
+        self.swa = chain.make_band(
+            pool, swa, self._followed(), eager=eager, checked=self.checked, side=side, profile=profile
+        )
         self.bands = (self.full.band, self.swa)
         chain.join(*self.bands, *beside)
 
@@ -83,34 +89,35 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         """See `TwoSidedAllocator`. Never blocks the host."""
         return self.make_room(full_pages, {self.full.band: full_pages, self.swa: swa_pages})
 
-    def upcoming(self, pages: int) -> Tensor:
-        """See `TokenAllocator`."""
-        return self.full.upcoming(pages)
-
-    def mint(self, pages: int) -> None:
+    def hand_out(self, request: Request, pages: int) -> Tensor:
         """See `TokenAllocator`: the ids that full mints are bound on the window pool too."""
-        minted = self.full.upcoming(pages)
-        self.full.mint(pages)
-        self.swa.alloc_with_virtual(minted)
+        return self._hand_out(request, pages, None)
 
-    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
+    def hand_out_runs(self, request: Request, pages: int, runs: list[tuple[int, int]]) -> Tensor:
         """See `TwoSidedAllocator`."""
-        minted = self.full.upcoming(pages)
-        self.full.mint(pages)
-        self.swa.alloc_with_virtual(torch.cat([minted[first:last] for first, last in runs]))
+        return self._hand_out(request, pages, runs)
+
+    def _hand_out(self, request: Request, pages: int, runs: list[tuple[int, int]] | None) -> Tensor:
+        minted = self.full.id_list.head(pages)
+        tokens = self.full.hand_out(request, pages)
+        if pages:
+            if runs is not None:
+                minted = Pages(torch.cat([minted.tensor[first:last] for first, last in runs]))
+            self.swa.alloc_with_virtual(minted)
+        return tokens
 
     # Freeing.
 
-    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
         """See `TwoSidedAllocator`. On a checked CPU pool `BindingError` for pages that are not bound as it says."""
         self._expect_sides(release, operation, pages)
         if self._group is None:
             self._release(release, pages)
         else:
             # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-            self._group.hold_pages(release, pages.clone() if self.page_size == 1 else pages)
+            self._group.hold_pages(release, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
 
-    def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
+    def _expect_sides(self, release: Release, operation: str, pages: Pages) -> None:
         if release != "full":
             self.swa.expect_bound(pages, operation)
         if release != "swa":
@@ -119,12 +126,12 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             self._expect_out_of_window(pages, operation)
         if self.raises and self._group is not None:
             sides = ("full", "swa") if release == "both" else (release,)
-            self._group.expect_new(self.name, operation, sides, pages)
+            self._group.expect_new(self.name, operation, sides, pages.tensor)
 
-    def _expect_out_of_window(self, pages: Tensor, operation: str) -> None:
+    def _expect_out_of_window(self, pages: Pages, operation: str) -> None:
         self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
 
-    def _release(self, release: Release, pages: Tensor) -> None:
+    def _release(self, release: Release, pages: Pages) -> None:
         if release != "full":
             self.swa.unbind(pages)
         if release != "swa":
@@ -135,7 +142,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
     def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
         """See `TwoSidedAllocator`. In a group it waits, and blocks, at the end."""
         if self._group is None or self.raises:
-            pages = self.distinct_pages(tokens)
+            pages = Pages(self.distinct_pages(tokens))
             self.full.band.expect_bound(pages, operation)
             if release == "full":
                 self._expect_out_of_window(pages, operation)
@@ -143,18 +150,18 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             self._release_alive(release, pages)
             return
         if self.raises and release != "swa":
-            self._group.expect_new(self.name, operation, ("full",), pages)
+            self._group.expect_new(self.name, operation, ("full",), pages.tensor)
         self._group.hold_tokens(release, tokens)
 
-    def _release_alive(self, release: Release, pages: Tensor) -> None:
+    def _release_alive(self, release: Release, pages: Pages) -> None:
         if release == "full":
             self._release("full", pages)
             return
         self.swa.await_moves()
         # Strictly above 0: -1 is a tombstone, and 0 would be the sink.
         # nosync-lint: ignore[NSL303] without a cursor only the device knows which pages are in the window
-        alive = pages[self.swa.v2p[pages] > 0]
-        self.swa.unbind(alive)
+        alive = pages.tensor[self.swa.v2p[pages.tensor] > 0]
+        self.swa.unbind(Pages(alive))
         if release == "both":
             self.full.release_pages(pages)
 
@@ -167,9 +174,9 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         # Window sides go first: what they free may be freed on full by another call of the same group.
         for release in RELEASES:
             if release in group.pages:
-                self._release(release, torch.cat(group.pages[release]))
+                self._release(release, Pages(torch.cat(group.pages[release])))
             if release in group.tokens:
-                self._release_alive(release, self.distinct_pages(torch.cat(group.tokens[release])))
+                self._release_alive(release, Pages(self.distinct_pages(torch.cat(group.tokens[release]))))
 
     # Reading.
 
@@ -209,11 +216,12 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         self.swa.await_moves()
         tables.unbind(self.swa.v2p, self.swa.p2v, tables.pages_of(full, self.page_size))
 
-    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
+    def transfer_window(self, operation: str, kept: Pages, incoming: Pages) -> None:
         """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool where `incoming` is not bound on the
         window pool, or `kept` is.
 
-        On a device the error word takes that. Queues 4 launches (21 checked) on the current stream; never blocks.
+        On a device the error word takes that. Queues 4 launches (21 checked; fused 2) on the current stream; never
+        blocks.
         """
         # A free of the node's old window pages may still wait in a group; then it would free the new ones.
         self.apply_deferred()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from reference_allocator.band import Band
 from reference_allocator.errors import SpecError
+from reference_allocator.page_tables import Profile
 from reference_allocator.records import Ids, Pending, Span
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
@@ -22,7 +21,15 @@ class EndBand(Band):
     transparent = False
 
     def __init__(
-        self, pool: BytePool, name: str, ids: Ids, *, eager: bool, checked: bool, side: SideQueue | None = None
+        self,
+        pool: BytePool,
+        name: str,
+        ids: Ids,
+        *,
+        eager: bool,
+        checked: bool,
+        side: SideQueue | None = None,
+        profile: Profile = "portable",
     ) -> None:
         grow = pool.geometry[name].grow
         if grow == "float":
@@ -31,7 +38,7 @@ class EndBand(Band):
         self.eager = eager
         self.side = side
         self.pending: list[Pending] = []
-        super().__init__(pool, name, ids, checked=checked)
+        super().__init__(pool, name, ids, checked=checked, profile=profile)
 
     def clear(self) -> None:
         """See `Band.clear`. The current stream waits for compactions under way; never blocks the host."""
@@ -76,11 +83,11 @@ class EndBand(Band):
 
     # Compaction.
 
-    def take_back(self, physical: Tensor) -> None:
-        """See `Band.take_back`; packs at once if eager. Never blocks."""
-        super().take_back(physical)
+    def took_back(self, count: int) -> None:
+        """See `Band.took_back`; packs at once if eager. Never blocks."""
+        super().took_back(count)
         if self.eager:
-            self.pack(min(physical.numel(), self.hole_count))
+            self.pack(min(count, self.hole_count))
 
     def pack(self, pages: int) -> int:
         """See `Band.pack`: the edge is the frontier, and where it ends does not depend on where the holes are.
@@ -102,7 +109,7 @@ class EndBand(Band):
             self._compact(low, pages, descending=not self.up)
             self._retreat(pages)
             return pages
-        holes = self.holes
+        holes = self.hole_list.backup()
         done = self.side.run(lambda: self._compact(low, pages, descending=not self.up), self.fwd_event)
         self.pending.append(Pending(low, pages, done, holes))
         return pages
@@ -130,9 +137,9 @@ class EndBand(Band):
 
     def _release(self, batch: Pending) -> None:
         if self.side is not None:
-            self.side.hand_over((self.holes,))
+            self.side.hand_over((self.hole_list.backup().storage,))
         if self._at_frontier(batch):
             self._retreat(batch.pages)
             self.epoch += 1
         else:  # The pool has grown past them meanwhile.
-            self._add_holes(self._physical[batch.low : batch.low + batch.pages])
+            self._add_holes(self.tables.physical[batch.low : batch.low + batch.pages])

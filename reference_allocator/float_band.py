@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import Tensor
-
-from reference_allocator import tables
 from reference_allocator.band import Band
 from reference_allocator.errors import SpecError
+from reference_allocator.page_tables import Profile
 from reference_allocator.records import Ids, Span
 from reference_allocator.specs import BytePool
 
@@ -24,11 +22,11 @@ class FloatBand(Band):
 
     drains_descending = False
 
-    def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool) -> None:
+    def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool, profile: Profile = "portable") -> None:
         grow = pool.geometry[name].grow
         if grow != "float":
             raise SpecError(name, "band", "an end pool does not float", grow=grow)
-        super().__init__(pool, name, ids, checked=checked)
+        super().__init__(pool, name, ids, checked=checked, profile=profile)
 
     # Where the region may be: host arithmetic. Bands are measured on the pool's own grid of pages: raw bytes would
     # count a page too many wherever the neighbour's frontier lies between two of them.
@@ -69,10 +67,10 @@ class FloatBand(Band):
             self.lo * self.page_bytes - self.low_limit if side == "low" else self.high_limit - self.hi * self.page_bytes
         )
 
-    def _add_holes(self, physical: Tensor) -> None:
-        super()._add_holes(physical)
+    def _have_more_holes(self) -> None:
+        super()._have_more_holes()
         if self.live == 0 and self.pending_count == 0:
-            self.holes = self._no_pages
+            self.hole_list.reset(self._no_pages)
             self.lo, self.hi = self.empty_span()
 
     # Moving.
@@ -124,8 +122,7 @@ class FloatBand(Band):
         moved = Span(self.lo + step, self.hi + step)
         source, target = (self.lo, moved.hi - count) if side == "low" else (self.hi - count, moved.lo)
         self.await_forward()
-        tables.copy_range(self._envelopes, source, target, count)
-        tables.rebind_range(self.v2p, self.p2v, self._physical, source, target, count)
+        self.tables.shift(source, target, count)
         self.lo, self.hi = moved
         self.epoch += 1
         self.moves += 1

@@ -25,8 +25,9 @@ class NaiveAllocator(PageAllocator):
         held = self.band.v2p[pages]
         self.band.v2p[pages] = -1
         self.band.p2v[held] = -1
-        self.free_vids = torch.cat((self.free_vids, pages))
-        self.band.take_back(held)
+        self.id_list.append(pages)
+        self.band.hole_list.append(held)
+        self.band.took_back(held.numel())
 
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """As `free`: the position is known, and not used."""
@@ -57,7 +58,7 @@ def pack_host_planned(band: EndBand, pages: int) -> int:
     band.v2p.index_copy_(0, moved, target)
     band.p2v.index_fill_(0, source, tables.TOMBSTONE)
     band.p2v.index_copy_(0, target, moved)
-    band.holes = holes[len(live) : len(live) + len(best) - pages]
+    band.hole_list.reset(holes[len(live) : len(live) + len(best) - pages])
     band.lo, band.hi = (band.lo, low) if band.up else (low + pages, band.hi)
     band.epoch += 1
     band.moves += 1

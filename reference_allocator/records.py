@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from reference_allocator.pages import ListState, Pages
 from reference_allocator.streams import StreamEvent
 
 
@@ -32,8 +33,16 @@ class Span(NamedTuple):
 class Taken(NamedTuple):
     """Physical pages about to be bound: those drained from the holes, then the ranges by which the region grew."""
 
-    drained: Tensor | None
+    drained: Pages | None
     grown: tuple[range, ...]
+
+    @property
+    def size(self) -> int:
+        """How many there are. Host only."""
+        return sum(map(len, self.grown)) + (0 if self.drained is None else self.drained.count)
+
+
+NOTHING_TAKEN = Taken(None, ())
 
 
 class Pending(NamedTuple):
@@ -45,7 +54,7 @@ class Pending(NamedTuple):
     low: int
     pages: int
     done: StreamEvent
-    holes: Tensor
+    holes: ListState
 
 
 class Reservation(NamedTuple):
@@ -63,7 +72,7 @@ class BandState(NamedTuple):
 
     lo: int
     hi: int
-    holes: Tensor
+    holes: ListState
     live: int
     moves: int
     frees: int

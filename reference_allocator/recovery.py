@@ -15,6 +15,7 @@ from reference_allocator.arguments import expect_ids
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import ArgumentError
 from reference_allocator.host_checks import distinct_pairs, expect_apart, expect_same_offsets
+from reference_allocator.pages import Pages
 from reference_allocator.two_sides import TwoSidedAllocator
 
 
@@ -52,7 +53,7 @@ def transfer_swa_tokens(composite: TwoSidedAllocator, kept: Tensor, incoming: Te
     elif composite.checked:
         apart = torch.remainder(kept - incoming, composite.page_size)
         composite.swa.error.expect_positive(Fault.PAGES_APART, 1 - apart)
-    composite.transfer_window(operation, to, source)
+    composite.transfer_window(operation, Pages(to), Pages(source))
 
 
 def _expect_alike(composite: TwoSidedAllocator, operation: str, kept: Tensor, incoming: Tensor) -> bool:

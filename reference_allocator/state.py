@@ -9,6 +9,8 @@ from reference_allocator.allocator import PageAllocator
 from reference_allocator.arguments import expect_ids
 from reference_allocator.composites import SWAComposite
 from reference_allocator.errors import ArgumentError, GroupError, SpecError
+from reference_allocator.page_tables import Profile
+from reference_allocator.pages import Pages
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.specs import BytePool, StateSpec
 from reference_allocator.streams import SideQueue
@@ -29,10 +31,11 @@ class StateSlots(PageAllocator):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        profile: Profile = "portable",
     ) -> None:
         if not isinstance(pool.specs[name], StateSpec):
             raise SpecError(name, "slots", "no state pool")
-        super().__init__(pool, name, eager=eager, checked=checked, side=side)
+        super().__init__(pool, name, eager=eager, checked=checked, side=side, profile=profile)
         self._ready: Tensor | None = None
 
     # Allocations that come one by one.
@@ -71,7 +74,7 @@ class StateSlots(PageAllocator):
             raise GroupError(self.name, "alloc_group_end", "no slots are set aside")
         left, self._ready = self._ready, None
         if left.numel():
-            self.release_pages(left)
+            self.release_pages(Pages(left))
 
     def recycle_all(self) -> None:
         """See `PooledAllocator`; slots set aside are forgotten. Host only."""
@@ -144,7 +147,7 @@ class WithState(PooledAllocator):
 class MambaComposite(WithState, PageAllocator):
     """Tokens of full attention and state slots, the two ends of one budget. `backup` and `restore` are of the tokens.
 
-    pool: a byte pool; full, state: two of its specs. eager, checked, side: as for `PageAllocator`.
+    pool: a byte pool; full, state: two of its specs. eager, checked, side, profile: as for `PageAllocator`.
     Raises `SpecError` where the pools are no chain. Queues fills; never blocks the host.
     """
 
@@ -157,9 +160,10 @@ class MambaComposite(WithState, PageAllocator):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        profile: Profile = "portable",
     ) -> None:
-        PageAllocator.__init__(self, pool, full, eager=eager, checked=checked, side=side)
-        self.state = StateSlots(pool, state, eager=eager, checked=checked, side=side)
+        PageAllocator.__init__(self, pool, full, eager=eager, checked=checked, side=side, profile=profile)
+        self.state = StateSlots(pool, state, eager=eager, checked=checked, side=side, profile=profile)
         self.bands = (*self.bands, *self.state.bands)
         chain.join(*self.bands)
 
@@ -182,9 +186,11 @@ class SWAMambaComposite(WithState, SWAComposite):
         eager: bool = False,
         checked: bool | None = None,
         side: SideQueue | None = None,
+        profile: Profile = "portable",
     ) -> None:
-        self.state = StateSlots(pool, state, eager=eager, checked=checked, side=side)
+        self.state = StateSlots(pool, state, eager=eager, checked=checked, side=side, profile=profile)
         SWAComposite.__init__(
-            self, pool, full=full, swa=swa, eager=eager, checked=checked, side=side, beside=self.state.bands
-        )
+            self, pool, full=full, swa=swa, eager=eager, checked=checked, side=side, profile=profile,
+            beside=self.state.bands,
+        )  # fmt: skip
         self.bands = (*self.bands, *self.state.bands)

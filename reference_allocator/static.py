@@ -17,7 +17,9 @@ from reference_allocator.arguments import expect_ids
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
 from reference_allocator.host_checks import expect_bound, expect_unbound, host_values
+from reference_allocator.pages import Pages
 from reference_allocator.specs import MAX_TOKEN_IDS
+from reference_allocator.tables import Request
 from reference_allocator.two_sides import Release, TwoSidedAllocator
 
 UNMAPPED = 0
@@ -101,6 +103,7 @@ class StaticSWAComposite(TwoSidedAllocator):
         # The table by page: all tokens of each, and the first ones with the last entry behind them.
         self._rows = self._full_to_swa[:-1].view(-1, page_size)
         self._held = self._full_to_swa[::page_size]
+        self._offsets = torch.arange(page_size, device=on)
         self._minted = torch.empty(self._held.numel(), dtype=torch.int64, device=on)
         self._changes = 0
         self.clear()
@@ -136,23 +139,25 @@ class StaticSWAComposite(TwoSidedAllocator):
 
     # Handing out.
 
-    def upcoming(self, pages: int) -> Tensor:
-        """See `TokenAllocator`."""
-        return self.full.free[:pages]
-
-    def mint(self, pages: int) -> None:
+    def hand_out(self, request: Request, pages: int) -> Tensor:
         """See `TokenAllocator`. Raises `CapacityError`, with nothing changed, for pages that were not admitted."""
-        self._map(*self._take(pages, pages))
+        tokens = request.tokens(self.full.free[:pages], self._offsets)
+        if pages:
+            self._map(*self._take(pages, pages))
+        return tokens
 
-    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
-        """See `TwoSidedAllocator`. Errors as `mint`."""
-        full, swa = self._take(pages, sum(last - first for first, last in runs))
-        self._map(torch.cat([full[first:last] for first, last in runs]), swa)
+    def hand_out_runs(self, request: Request, pages: int, runs: list[tuple[int, int]]) -> Tensor:
+        """See `TwoSidedAllocator`. Errors as `hand_out`."""
+        tokens = request.tokens(self.full.free[:pages], self._offsets)
+        if pages:
+            full, swa = self._take(pages, sum(last - first for first, last in runs))
+            self._map(torch.cat([full[first:last] for first, last in runs]), swa)
+        return tokens
 
     def _take(self, full_pages: int, swa_pages: int) -> tuple[Tensor, Tensor]:
         if not self.fits(full_pages, swa_pages):
             raise CapacityError(
-                self.name, "mint", "pages that were not admitted",
+                self.name, "hand_out", "pages that were not admitted",
                 full=full_pages, swa=swa_pages, free=self.full.free.numel(), free_swa=self.swa.free.numel(),
             )  # fmt: skip
         full, swa = self.full.take(full_pages), self.swa.take(swa_pages)
@@ -169,11 +174,11 @@ class StaticSWAComposite(TwoSidedAllocator):
 
     # Freeing.
 
-    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
+    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
         """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool for pages that are not there."""
         if self.raises:
-            self._expect_sides(release, operation, pages)
-        self._release(release, pages)
+            self._expect_sides(release, operation, pages.tensor)
+        self._release(release, pages.tensor)
 
     def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
         if release == "full":
@@ -306,29 +311,30 @@ class StaticSWAComposite(TwoSidedAllocator):
         self._changes += 1
         self._rows.index_fill_(0, tables.pages_of(full, self.page_size), UNMAPPED)
 
-    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
+    def transfer_window(self, operation: str, kept: Pages, incoming: Pages) -> None:
         """See `TwoSidedAllocator`. What is in both keeps its window page.
 
         Raises `BindingError` on a checked CPU pool where `incoming` has no window, or `kept` still has one of its own.
         On a device the error word takes that, and such lanes give nothing. 9 launches (21 checked) on the current
         stream; never blocks the host.
         """
+        to, source = kept.tensor, incoming.tensor
         if self.raises:
-            expect_bound(self.swa.name, operation, self._held, incoming, 1)
-            expect_unbound(self.swa.name, operation, self._held, kept, 1, set(host_values(incoming)))
-            expect_bound(self.full.name, operation, self._minted, kept, 1)
-        window = self._held[incoming]
+            expect_bound(self.swa.name, operation, self._held, source, 1)
+            expect_unbound(self.swa.name, operation, self._held, to, 1, set(host_values(source)))
+            expect_bound(self.full.name, operation, self._minted, to, 1)
+        window = self._held[source]
         if self.checked:
             self.swa.error.expect_positive(Fault.SWA_NOT_BOUND, window)
-            incoming = incoming * (window > 0)
+            source = source * (window > 0)
         # Clear, then set: the other way round, ids that are in both would lose what they were given.
-        self.clear_full_to_swa_mapping(incoming * self.page_size)
+        self.clear_full_to_swa_mapping(source * self.page_size)
         if self.checked:
-            before = self._held[kept]
+            before = self._held[to]
             self.swa.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
             right = (window > 0) & (before <= 0)
-            kept, window = kept * right, window * right
-        self.set_full_to_swa_mapping(kept * self.page_size, window)
+            to, window = to * right, window * right
+        self.set_full_to_swa_mapping(to * self.page_size, window)
         if self.checked:
             self._rows[:1].fill_(UNMAPPED)  # where lanes that are wrong have written
 

@@ -147,6 +147,40 @@ def decode(seq: Tensor, last_loc: Tensor, free_vids: Tensor, page_size: int) -> 
     return torch.where(starts, minted * page_size, last_loc + 1)
 
 
+class WholePages(NamedTuple):
+    """A request for all tokens of so many pages."""
+
+    def tokens(self, minted: Tensor, offsets: Tensor) -> Tensor:
+        """Ids of the tokens asked for, out of minted pages. `offsets` is `arange(page_size)`, here and below."""
+        return tokens_of(minted, offsets)
+
+
+class Growth(NamedTuple):
+    """A request for the `total` tokens by which requests of any length grow."""
+
+    lens: ExtendLens
+    total: int
+
+    def tokens(self, minted: Tensor, offsets: Tensor) -> Tensor:
+        """See `WholePages.tokens`."""
+        return extend(self.lens, minted, offsets.numel(), self.total)
+
+
+class Step(NamedTuple):
+    """A request for one more token per request, the `seq`-th: both int64 `[bs]`."""
+
+    seq: Tensor
+    last_loc: Tensor
+
+    def tokens(self, minted: Tensor, offsets: Tensor) -> Tensor:
+        """See `WholePages.tokens`."""
+        return decode(self.seq, self.last_loc, minted, offsets.numel())
+
+
+Request = WholePages | Growth | Step
+"""What tokens are asked for. A page that begins is minted for it."""
+
+
 class Moves(NamedTuple):
     """Lanes of a compaction, all `[m]`: which lanes count, and for those the source, the target and the owner."""
 

@@ -13,6 +13,8 @@ from reference_allocator.arguments import Segment, expect_aligned, expect_disjoi
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
 from reference_allocator.free_group import FreeGroup
 from reference_allocator.host_checks import expect_offsets, host_values
+from reference_allocator.pages import Pages
+from reference_allocator.tables import ExtendLens, Growth, Request, Step, WholePages
 
 
 class Extension(NamedTuple):
@@ -37,7 +39,6 @@ class TokenAllocator(ABC):
         self.raises = checked and device.type == "cpu"
         self.poisoned = False
         self._group: FreeGroup | None = None
-        self._offsets = torch.arange(page_size, device=device)
 
     # What stands behind.
 
@@ -46,12 +47,11 @@ class TokenAllocator(ABC):
         """Whether so many pages can be minted, after relief if need be. Host decisions only, never blocks."""
 
     @abstractmethod
-    def upcoming(self, pages: int) -> Tensor:
-        """The next virtual pages to be minted: int64 `[pages]`, a view that stays as it is. No launch, no blocking."""
+    def hand_out(self, request: Request, pages: int) -> Tensor:
+        """The tokens of a request: int64, in storage of their own. Never blocks.
 
-    @abstractmethod
-    def mint(self, pages: int) -> None:
-        """Binds the next virtual pages in every pool. The caller has admitted them. Never blocks."""
+        The next `pages` virtual pages are minted for it, on every side. The caller has admitted them.
+        """
 
     @abstractmethod
     def free(self, tokens: Tensor | None) -> None:
@@ -75,7 +75,7 @@ class TokenAllocator(ABC):
         """
         self.expect_clean("alloc")
         if count <= 0:
-            return torch.empty(0, dtype=torch.int64, device=self.device)
+            return self._no_tokens()
         if count % self.page_size:
             raise AlignmentError(
                 self.name, "alloc", "tokens are handed out by the page", count=count, page_size=self.page_size
@@ -83,9 +83,7 @@ class TokenAllocator(ABC):
         pages = count // self.page_size
         if not self.admit(pages):
             return None
-        tokens = tables.tokens_of(self.upcoming(pages), self._offsets)
-        self.mint(pages)
-        return tokens
+        return self.hand_out(WholePages(), pages)
 
     def alloc_extend(
         self,
@@ -103,17 +101,14 @@ class TokenAllocator(ABC):
         `ArgumentError`, and on a checked CPU pool `BindingError` for a last token at the wrong place of its page.
         Queues about 35 launches on the current stream; never blocks the host.
         """
-        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        lens = ExtendLens(prefix_lens, seq_lens, last_loc)
         host = self._extension("alloc_extend", lens, prefix_lens_cpu, seq_lens_cpu, total)
         if not self.admit(host.pages):
             return None
-        tokens = self._extended(lens, host.pages, total)
-        if host.pages:
-            self.mint(host.pages)
-        return tokens
+        return self.hand_out(Growth(lens, total), host.pages) if total else self._no_tokens()
 
     def _extension(
-        self, operation: str, lens: tables.ExtendLens, prefix_lens_cpu: Tensor, seq_lens_cpu: Tensor, total: int
+        self, operation: str, lens: ExtendLens, prefix_lens_cpu: Tensor, seq_lens_cpu: Tensor, total: int
     ) -> Extension:
         """What the host knows of an extension, once nothing is wrong with it."""
         self.expect_clean(operation)
@@ -129,10 +124,8 @@ class TokenAllocator(ABC):
         self._expect_last(operation, lens.last_loc, before)
         return Extension(before, after, pages)
 
-    def _extended(self, lens: tables.ExtendLens, pages: int, total: int) -> Tensor:
-        if total == 0:
-            return torch.empty(0, dtype=torch.int64, device=self.device)
-        return tables.extend(lens, self.upcoming(pages), self.page_size, total)
+    def _no_tokens(self) -> Tensor:
+        return torch.empty(0, dtype=torch.int64, device=self.device)
 
     def alloc_decode(self, seq_lens: Tensor, seq_lens_cpu: Tensor, last_loc: Tensor) -> Tensor | None:
         """Id of the `seq`-th token of every request: int64 `[bs]`. Arguments, errors and blocking as `alloc_extend`.
@@ -149,14 +142,11 @@ class TokenAllocator(ABC):
                 self.name, "alloc_decode", "counts disagree", requests=seq_lens.numel(), requests_cpu=len(after)
             )
         if not after:
-            return torch.empty(0, dtype=torch.int64, device=self.device)
+            return self._no_tokens()
         self._expect_last("alloc_decode", last_loc, before)
         if not self.admit(pages):
             return None
-        tokens = tables.decode(seq_lens, last_loc, self.upcoming(pages), self.page_size)
-        if pages:
-            self.mint(pages)
-        return tokens
+        return self.hand_out(Step(seq_lens, last_loc), pages)
 
     # Groups.
 
@@ -191,17 +181,16 @@ class TokenAllocator(ABC):
         """One token per page of a segment: see `tables.page_reps`. Never blocks."""
         return tables.page_reps(tokens, start_pos, self.page_size)
 
-    def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Tensor:
-        """Virtual pages of a segment: int64 `[k]`, for a page size of 1 the tokens themselves. One launch, no blocking.
+    def segment_pages(self, operation: str, tokens: Tensor, start_pos: int) -> Pages:
+        """Virtual pages of a segment, which stay the caller's tokens until somebody asks for the pages. Never blocks.
 
         Raises `ArgumentError`, `AlignmentError`, on a checked CPU pool `BindingError` for ids that start no page.
         """
         expect_ids(self.name, operation, tokens, self.device)
         expect_aligned(self.name, operation, start_pos, self.page_size)
-        reps = self.page_reps(tokens, start_pos)
         if self.raises:
-            expect_offsets(self.name, operation, reps, self.page_size)
-        return tables.pages_of(reps, self.page_size)
+            expect_offsets(self.name, operation, tokens[:: self.page_size], self.page_size)
+        return Pages(tokens, self.page_size)
 
     def distinct_pages(self, tokens: Tensor) -> Tensor:
         """Virtual pages of tokens, each once: int64 `[k]`, the tokens themselves where a page is one.
@@ -215,8 +204,8 @@ class TokenAllocator(ABC):
         pages: Tensor = torch.unique(repeated)
         return pages
 
-    def pages_of_segments(self, operation: str, segments: list[Segment]) -> Tensor | None:
-        """Virtual pages of segments of one row: int64 `[k]`, in storage of their own, or None where all are empty.
+    def pages_of_segments(self, operation: str, segments: list[Segment]) -> Pages | None:
+        """Virtual pages of segments of one row, in storage of their own, or None where all are empty.
 
         Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more; never blocks the host.
         """
@@ -225,8 +214,8 @@ class TokenAllocator(ABC):
             expect_ids(self.name, operation, tokens, self.device)
             expect_aligned(self.name, operation, start, self.page_size)
         expect_disjoint(self.name, operation, segments, self.page_size)
-        pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]
-        return torch.cat(pages) if pages else None
+        pages = [self.segment_pages(operation, tokens, start).tensor for tokens, start in segments]
+        return Pages(torch.cat(pages)) if pages else None
 
     # Preconditions.
 

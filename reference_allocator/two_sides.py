@@ -9,10 +9,11 @@ from typing import Literal
 
 from torch import Tensor
 
-from reference_allocator import tables
 from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
 from reference_allocator.error_word import Reporting
 from reference_allocator.errors import ArgumentError
+from reference_allocator.pages import Pages
+from reference_allocator.tables import ExtendLens, Growth, Request
 from reference_allocator.token_allocator import TokenAllocator
 
 Release = Literal["both", "full", "swa"]
@@ -43,23 +44,23 @@ class TwoSidedAllocator(TokenAllocator):
         """Whether both sides have room for these pages, after relief if need be. Never blocks the host."""
 
     @abstractmethod
-    def mint_runs(self, pages: int, runs: list[tuple[int, int]]) -> None:
-        """Takes the next pages on full, and of those the runs of `[first, last)` on the window side. Never blocks."""
+    def hand_out_runs(self, request: Request, pages: int, runs: list[tuple[int, int]]) -> Tensor:
+        """As `hand_out`, but on the window side only the runs of `[first, last)` of those pages. Never blocks."""
 
     @abstractmethod
     def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids on the window side. Never blocks."""
 
     @abstractmethod
-    def transfer_window(self, operation: str, kept: Tensor, incoming: Tensor) -> None:
-        """Gives the window side of pages `incoming` to `kept` (both int64 `[k]`), lane by lane; equal pairs may repeat.
+    def transfer_window(self, operation: str, kept: Pages, incoming: Pages) -> None:
+        """Gives the window side of pages `incoming` to as many `kept`, lane by lane; equal pairs may repeat.
 
         On a checked CPU pool `BindingError`, and no pair repeats. Never blocks the host.
         """
 
     @abstractmethod
-    def free_pages(self, release: Release, operation: str, pages: Tensor) -> None:
-        """Frees virtual pages (int64 `[k]`, each once) on the sides that `release` names. Never blocks."""
+    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
+        """Frees virtual pages, each once, on the sides that `release` names. Never blocks."""
 
     @abstractmethod
     def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
@@ -86,15 +87,12 @@ class TwoSidedAllocator(TokenAllocator):
         """
         if tail_len < 1:
             raise ArgumentError(self.name, "alloc_extend_swa_tail", "no tail", tail_len=tail_len)
-        lens = tables.ExtendLens(prefix_lens, seq_lens, last_loc)
+        lens = ExtendLens(prefix_lens, seq_lens, last_loc)
         host = self._extension("alloc_extend_swa_tail", lens, prefix_lens_cpu, seq_lens_cpu, total)
         runs = tail_runs(host.before, host.after, self.page_size, tail_len)
         if not self.admit_each(host.pages, sum(last - first for first, last in runs)):
             return None
-        tokens = self._extended(lens, host.pages, total)
-        if host.pages:
-            self.mint_runs(host.pages, runs)
-        return tokens
+        return self.hand_out_runs(Growth(lens, total), host.pages, runs) if total else self._no_tokens()
 
     # Freeing by position.
 

@@ -22,6 +22,7 @@ from reference_allocator.errors import (
     PoisonedError,
     StateError,
 )
+from reference_allocator.tables import WholePages
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids, two_owners
 
@@ -102,7 +103,7 @@ def test_minting_what_was_not_admitted_changes_nothing() -> None:
     allocator = PageAllocator(byte_pool(), "full", virtual_pages=40)
     before = lists(allocator)
     with pytest.raises(CapacityError, match=r"pages=16, holes=0, span=0"):
-        allocator.mint(16)
+        allocator.hand_out(WholePages(), 16)
     assert lists(allocator) == before
 
 

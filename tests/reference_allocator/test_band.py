@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from reference_allocator import PageAllocator, join
 from reference_allocator.end_band import EndBand
 from reference_allocator.errors import ArgumentError, BindingError, CapacityError, StateError
+from reference_allocator.pages import Pages
 from reference_allocator.records import Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import StreamEvent
@@ -92,7 +93,7 @@ def test_a_promise_that_cannot_be_kept_is_an_error_that_changes_nothing() -> Non
     band = EndBand(byte_pool(), "full", Ids(1, 40, owner=False), eager=False, checked=True)
     before = band.hi, band.live, band.v2p.tolist()
     with pytest.raises(CapacityError, match=r"full\.alloc_with_virtual: .*pages=16, holes=0, span=\(1, 1\)"):
-        band.alloc_with_virtual(torch.arange(1, 17))
+        band.alloc_with_virtual(Pages(torch.arange(1, 17)))
     assert (band.hi, band.live, band.v2p.tolist()) == before
 
 
@@ -288,7 +289,7 @@ def test_clear_forgets_everything_and_keeps_the_tables() -> None:
     address, available = up.band.v2p.data_ptr(), up.band.pool.geometry["full"].pages - 1
     up.free_segment(tokens[:8], start_pos=0)
     up.band.pack(1)
-    up.band.unbind(ids(1))
+    up.band.unbind(Pages(ids(1)))
     up.clear()
     assert up.band.v2p.data_ptr() == address
     assert verify(up) == []
@@ -300,25 +301,25 @@ def test_a_band_alone_ends_at_the_buffer() -> None:
     for name, pages in (("full", 15), ("swa", 30)):
         band = EndBand(pool, name, Ids(1, 40, owner=False), eager=False, checked=True)
         assert band.take(pages + 1) is None
-        band.alloc_with_virtual(torch.arange(1, pages + 1))
+        band.alloc_with_virtual(Pages(torch.arange(1, pages + 1)))
         assert band.take(1) is None
         assert verify_band(band) == []
 
 
 def test_binding_what_is_bound_is_refused() -> None:
     band = EndBand(byte_pool(), "swa", Ids(1, 8, owner=False), eager=False, checked=True)
-    band.alloc_with_virtual(ids(3, 4))
+    band.alloc_with_virtual(Pages(ids(3, 4)))
     for pages in (ids(4, 5), ids(5, 5), ids(0), ids(8), ids(-1)):
         with pytest.raises(BindingError, match="swa"):
-            band.alloc_with_virtual(pages)
+            band.alloc_with_virtual(Pages(pages))
     assert band.live == 2
     assert verify_band(band) == []
 
 
 def test_pages_larger_than_the_scratch_move_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference_allocator.band.SCRATCH_BYTES", 16)
+    monkeypatch.setattr("reference_allocator.page_tables.SCRATCH_BYTES", 16)
     up, tokens = filled(byte_pool())
-    assert up.band._scratch.shape[0] == 1
+    assert up.band.tables.scratch.shape[0] == 1
     keys, _ = up.band.pool.kv_layer("full", 0)
     keys[up.translate(tokens)] = torch.arange(32, dtype=torch.bfloat16).view(32, 1, 1)
     up.free_segment(tokens[:16], start_pos=0)
@@ -389,7 +390,7 @@ def test_reserved_pages_are_pending_until_they_are_bound(holes: int) -> None:
     assert verify(up) == []
     keys, _ = band.pool.kv_layer("full", 0)
     keys[held.pages * 4] = 7
-    vids, up.free_vids = up.free_vids[:4], up.free_vids[4:]
+    vids = up.id_list.take(4).tensor
     band.bind_reserved(held, vids)
     assert keys[up.translate(vids * 4)].eq(7).all(), "what has arrived is not zeroed"
     assert verify(up) == []

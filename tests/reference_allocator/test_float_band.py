@@ -12,6 +12,7 @@ from reference_allocator import BytePool, PageAllocator, join
 from reference_allocator.end_band import EndBand
 from reference_allocator.errors import ArgumentError, SpecError
 from reference_allocator.float_band import FloatBand, Side
+from reference_allocator.pages import Pages
 from reference_allocator.records import Ids
 from reference_allocator.verify import verify, verify_band
 from tests.reference_allocator.dispatches import Dispatches
@@ -275,6 +276,6 @@ def test_a_chain_has_two_ends_and_at_most_one_pool_between() -> None:
 def test_one_alone_has_the_whole_budget() -> None:
     pool = Three().pool
     band = FloatBand(pool, "middle", Ids(1, 40, owner=False), checked=True)
-    band.alloc_with_virtual(ids(3, 4))
+    band.alloc_with_virtual(Pages(ids(3, 4)))
     assert band.gap("low") + band.gap("high") == pool.total_bytes - pool.sink_bytes - 2 * band.page_bytes
     assert verify_band(band) == []

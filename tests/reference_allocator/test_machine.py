@@ -63,11 +63,14 @@ class Machine(RuleBasedStateMachine):
         pool = BytePool(64 * page_size * 30 + 32, specs)
         pool.poison()
         self.queue = Queue() if side else None
-        self.both = SWAComposite(pool, eager=eager, checked=not guarded, side=self.queue)
+        self.both = self.make(pool, eager=eager, checked=not guarded, side=self.queue)
         self.guarded = guarded
         self.views = [pool.kv_layer("full", 1)[0], pool.kv_layer("swa", swa_layers - 1)[0]]
         self.rows: list[Row] = []
         self.written = 0
+
+    def make(self, pool: BytePool, *, eager: bool, checked: bool, side: Queue | None) -> SWAComposite:
+        return SWAComposite(pool, eager=eager, checked=checked, side=side)
 
     @contextmanager
     def no_sync(self, *host: Tensor) -> Iterator[None]:
@@ -249,7 +252,24 @@ class Machine(RuleBasedStateMachine):
             assert self.both.swa.live == sum(-(-(row.tokens.numel() - row.cursor) // size) for row in self.rows)
 
 
-Machine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+class FusedMachine(Machine):
+    """The same in the other profile."""
+
+    def make(self, pool: BytePool, *, eager: bool, checked: bool, side: Queue | None) -> SWAComposite:
+        return SWAComposite(pool, eager=eager, checked=checked, side=side, profile="fused")
+
+
+def plan_of(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=30,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+Machine.TestCase.settings = plan_of(60)
+FusedMachine.TestCase.settings = plan_of(60)
 TestMachine = Machine.TestCase
+TestFusedMachine = FusedMachine.TestCase

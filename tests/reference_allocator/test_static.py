@@ -23,6 +23,7 @@ from reference_allocator.errors import (
 )
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
+from reference_allocator.tables import WholePages
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids
@@ -92,7 +93,7 @@ def test_nothing_is_allocated_for_nothing() -> None:
     assert got(both.alloc_extend(ids(), ids(), ids(), ids(), ids(), 0)).numel() == 0
     assert got(both.alloc_decode(ids(), ids(), ids())).numel() == 0
     with pytest.raises(CapacityError, match="full=11, swa=11, free=15, free_swa=10"):
-        both.mint(11)
+        both.hand_out(WholePages(), 11)
     with pytest.raises(AlignmentError):
         both.alloc(5)
     assert lists(both) == before

@@ -150,6 +150,27 @@ PORT_FN void report(int32_t* error_word, int32_t bit) {
 
 PORT_FN bool inside(int64_t index, int64_t count) { return index >= 0 && index < count; }
 
+// Stores `value` and returns what was there, in one step: of all lanes that do this to a cell, one finds it as it was.
+PORT_FN int64_t exchange(int64_t* cell, int64_t value) {
+#ifdef __CUDA_ARCH__
+  return static_cast<int64_t>(
+      atomicExch(reinterpret_cast<unsigned long long*>(cell), static_cast<unsigned long long>(value)));
+#else
+  const int64_t before = *cell;
+  *cell = value;
+  return before;
+#endif
+}
+
+// Lowers a cell to `value` if that is lower.
+PORT_FN void lower(int64_t* cell, int64_t value) {
+#ifdef __CUDA_ARCH__
+  atomicMin(reinterpret_cast<long long*>(cell), static_cast<long long>(value));
+#else
+  if (value < *cell) *cell = value;
+#endif
+}
+
 // What is launched: blocks (x, y) of `block` threads.
 struct Grid {
   int64_t x;
@@ -164,6 +185,12 @@ inline Grid word_grid(int64_t channels, int64_t rows) {
   const int64_t words = channels / 2;
   const int64_t block = words >= 128 ? 128 : (words + 31) / 32 * 32;
   return {words == 0 ? 0 : (words + block - 1) / block, rows, block};
+}
+
+// One lane a thread, on x.
+inline Grid lane_grid(int64_t lanes) {
+  const int64_t block = lanes >= 128 ? 128 : (lanes + 31) / 32 * 32;
+  return {lanes == 0 ? 0 : (lanes + block - 1) / block, 1, block};
 }
 
 #ifdef __CUDACC__
