@@ -105,12 +105,67 @@ COSTS = (
 )
 
 
+FUSED: dict[str, tuple[int, int]] = {
+    "PageAllocator.alloc": (2, 2),
+    "PageAllocator.alloc, no zeroing": (1, 1),
+    "PageAllocator.alloc, from holes": (1, 1),
+    "PageAllocator.alloc_extend": (2, 2),
+    "PageAllocator.alloc_decode": (2, 2),
+    "PageAllocator.alloc_decode, inside pages": (1, 1),
+    "PageAllocator.free_segment": (1, 1),
+    "PageAllocator.free_segments": (4, 4),
+    "PageAllocator group": (4, 4),
+    "PageAllocator.translate": (1, 1),
+    "PageAllocator.available_size": (0, 0),
+    "SWAComposite.alloc": (3, 3),
+    "SWAComposite.alloc_extend": (3, 3),
+    "SWAComposite.alloc_extend_swa_tail": (5, 5),
+    "SWAComposite.alloc_decode": (3, 3),
+    "SWAComposite.free_segment": (2, 2),
+    "SWAComposite.free_segments": (5, 5),
+    "SWAComposite.free_full_segment": (1, 2),
+    "SWAComposite.free_swa_segment": (1, 1),
+    "SWAComposite.free_row": (3, 4),
+    "SWAComposite.advance_window": (1, 1),
+    "SWAComposite.translate_loc_from_full_to_swa": (1, 1),
+    "SWAComposite.set_full_to_swa_mapping": (4, 4),
+    "SWAComposite.clear_full_to_swa_mapping": (4, 4),
+    "SWAComposite.available_size": (0, 0),
+    "SWAComposite.schedulable_size": (0, 0),
+    "SWAMambaComposite.alloc_state": (1, 1),
+    "SWAMambaComposite.alloc_state, set aside": (0, 0),
+    "SWAMambaComposite.free_state": (1, 1),
+    "StateSlots.reset": (2, 2),
+    "StateSlots.copy": (3, 3),
+    "EndBand.pack": (4, 4),
+    "FloatBand.make_room": (5, 5),
+    "SWAMambaComposite.alloc_state, after relief": (6, 6),
+    "transfer_swa_pages": (2, 2),
+    "recover_locked_full": (4, 5),
+    "SWAComposite.backup": (0, 0),
+    "SWAComposite.restore": (2, 2),
+    "recover_locked_full, static": (15, 35),
+    "transfer_swa_tokens": (4, 8),
+    "SWAComposite.clear": (11, 11),
+    "SWAComposite.resize": (12, 12),
+    "PageAllocator.free": (3, 3),
+    "SWAComposite.free": (7, 7),
+    "SWAComposite.free_swa": (6, 6),
+    "SWAComposite.free_full": (3, 4),
+    "check": (0, 0),
+    "verify": (3, 3),
+}
+"""Launches of the fused profile by row, without and with checks: operations dispatched, and kernels of our own."""
+
+
 def table() -> str:
     """The rows as Markdown."""
-    head = "| call | heat | syncs | dispatches | checked | |\n|---|---|---|---|---|---|\n"
+    head = (
+        "| call | heat | syncs | dispatches | checked | fused | fused, checked | |\n|---|---|---|---|---|---|---|---|\n"
+    )
     rows = (
         f"| `{row.call.partition(',')[0]}`{''.join(row.call.partition(',')[1:])} | {row.heat} | {row.syncs} "
-        f"| {row.launches} | {row.checked} | {row.note} |\n"
+        f"| {row.launches} | {row.checked} | {' | '.join(map(str, FUSED.get(row.call, ('', ''))))} | {row.note} |\n"
         for row in COSTS
     )
     return head + "".join(rows)

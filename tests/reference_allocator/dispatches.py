@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from reference_allocator.table_kernels import TableKernels
+
 aten = torch.ops.aten
 
 READS = {
@@ -47,7 +49,7 @@ WRITES = {aten.index_put, aten.index_put_, aten._index_put_impl_, aten.copy_}
 class Dispatches(TorchDispatchMode):
     """What happened under `with Dispatches() as seen`: `seen.count` operations that launch, `seen.syncs` that stop.
 
-    `host` are tensors that lie in CPU memory on a device too, such as the lengths that a scheduler keeps.
+    `seen.kernels` are launches of our own, which pass the dispatcher by. `host` are tensors that lie in CPU memory on a device too, such as the lengths that a scheduler keeps.
     """
 
     def __init__(self, *host: Tensor) -> None:
@@ -55,6 +57,7 @@ class Dispatches(TorchDispatchMode):
         self._host = host
         self._patched = pytest.MonkeyPatch()
         self.names: Counter[str] = Counter()
+        self.kernels: Counter[str] = Counter()
         self.syncs: list[str] = []
         self._from_python: list[Tensor] = []
 
@@ -63,10 +66,16 @@ class Dispatches(TorchDispatchMode):
         """Operations that are neither views nor bare memory."""
         return sum(self.names.values())
 
+    @property
+    def launches(self) -> int:
+        """Those, and kernels of our own."""
+        return self.count + sum(self.kernels.values())
+
     def __enter__(self) -> Dispatches:
         # These reach no dispatcher on a CPU.
         for name in ("tolist", "__repr__", "numpy"):
             self._patched.setattr(Tensor, name, self._reading(name, getattr(Tensor, name)))
+        self._patched.setattr(TableKernels, "launch", self._launching(TableKernels.launch))
         super().__enter__()
         return self
 
@@ -81,6 +90,14 @@ class Dispatches(TorchDispatchMode):
             return original(tensor, *args, **kwargs)
 
         return read
+
+    def _launching(self, original: Callable[..., None]) -> Callable[..., None]:
+        def launch(library: TableKernels, name: str, *args: object, **named: int) -> None:
+            before = library.launches
+            original(library, name, *args, **named)
+            self.kernels[name] += library.launches - before
+
+        return launch
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,10 @@ import reference_allocator
 from reference_allocator import chain
 from reference_allocator.allocator import PageAllocator
 from reference_allocator.composites import SWAComposite
-from reference_allocator.costs import COSTS, README, with_table
+from reference_allocator.costs import COSTS, FUSED, README, with_table
 from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
+from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
 from reference_allocator.state import SWAMambaComposite
 from reference_allocator.static import StaticSWAComposite
@@ -32,15 +34,16 @@ from tests.reference_allocator.test_static import on_a_device as static_on_a_dev
 from tests.reference_allocator.test_static import static
 
 PACKAGE = Path(reference_allocator.__file__).parent
+PROFILE: Profile = "portable"
 
 
 def one(checked: bool, name: str = "full") -> PageAllocator:
-    allocators = {allocator.name: allocator for allocator in two_owners(checked=checked)}
+    allocators = {allocator.name: allocator for allocator in two_owners(checked=checked, profile=PROFILE)}
     return owner_on_a_device(allocators[name])
 
 
 def both(checked: bool) -> SWAComposite:
-    return on_a_device(SWAComposite(byte_pool(), checked=checked))
+    return on_a_device(SWAComposite(byte_pool(), checked=checked, profile=PROFILE))
 
 
 def fixed(checked: bool) -> StaticSWAComposite:
@@ -137,7 +140,7 @@ def free_segments_of_both(checked: bool) -> Dispatches:
 
 
 def three(checked: bool) -> SWAMambaComposite:
-    composite = SWAMambaComposite(three_pools(), checked=checked)
+    composite = SWAMambaComposite(three_pools(), checked=checked, profile=PROFILE)
     for allocator in (composite, composite.full, composite.state):
         allocator.raises = False
     for band in composite.bands:
@@ -364,6 +367,35 @@ def alloc_of(composite: Two) -> Dispatches:
 
 def test_every_row_is_measured() -> None:
     assert [row.call for row in COSTS] == list(MEASURED)
+
+
+@pytest.mark.parametrize("call", FUSED)
+def test_a_call_of_the_fused_profile_launches_what_its_row_says(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And reads as often from the device."""
+    monkeypatch.setattr(sys.modules[__name__], "PROFILE", "fused")
+    (row,) = [row for row in COSTS if row.call == call]
+    plain, checked = MEASURED[call](False), MEASURED[call](True)
+    assert (plain.launches, checked.launches) == FUSED[call], (plain.names, plain.kernels, checked.names)
+    assert (len(plain.syncs), len(checked.syncs)) == (row.syncs, row.syncs), (plain.syncs, checked.syncs)
+
+
+def test_fused_calls_are_within_their_budgets() -> None:
+    """Those of the free and of compaction do not depend on checks."""
+    budget = {
+        "PageAllocator.alloc": 2,
+        "PageAllocator.alloc, no zeroing": 1,
+        "PageAllocator.alloc_extend": 2,
+        "PageAllocator.alloc_decode": 2,
+        "PageAllocator.alloc_decode, inside pages": 1,
+        "PageAllocator.free_segment": 1,
+        "PageAllocator.translate": 1,
+        "SWAComposite.free_segment": 2,
+        "transfer_swa_pages": 2,
+        "SWAComposite.restore": 2,
+    }
+    over = {call: FUSED[call] for call, most in budget.items() if max(FUSED[call]) > most}
+    assert over == {}
+    assert [launches - 3 for launches in FUSED["EndBand.pack"]] == [1, 1]  # the list of holes is sorted first
 
 
 @pytest.mark.parametrize("row", COSTS, ids=lambda row: row.call)
