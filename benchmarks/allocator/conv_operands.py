@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,7 @@ FRESH, DRAFT, ACCEPTED, PREFILL = 2, 4, 2, 4
 """Rows of a sequence in the update, in a draft, of those accepted, and in the convolution of a prefill."""
 SHARDS = 2
 COPIES_AND_CONVOLUTIONS = ("K1", "K2", "K3", "K4", "K5")
+ALL = (*COPIES_AND_CONVOLUTIONS, "K6", "K6 verify")
 Run = Callable[[], None]
 
 
@@ -46,9 +47,12 @@ def contiguous(view: Tensor) -> Tensor:
     return view.clone(memory_format=torch.contiguous_format)
 
 
-def kernels(cache: Tensor) -> dict[str, Kernel]:
-    """All of them on one state, with a sequence for each slot, in no order. Operands are the same at every call."""
-    return Operands(cache).all()
+def kernels(cache: Tensor, names: Sequence[str] = ALL) -> dict[str, Kernel]:
+    """Some of them on one state, with a sequence for each slot, in no order. Operands are the same at every call."""
+    operands = Operands(cache)
+    make = dict(zip(ALL, (operands.update, operands.conv, operands.draft, operands.decode, operands.gather,
+                          operands.ar_decode, operands.verify), strict=True))  # fmt: skip
+    return {name: make[name]() for name in names}
 
 
 def _random(*shape: int) -> Tensor:
@@ -78,9 +82,8 @@ class Operands:
         """Of so many rows, and of the weight."""
         return 2 * self.channels * (rows + (HISTORY + 1 if weight else 0))
 
-    def all(self) -> dict[str, Kernel]:
-        made = (self.update(), self.conv(), self.draft(), self.decode(), self.gather(), self.ar_decode(), self.verify())
-        return {kernel.name: kernel for kernel in made}
+    def blank(self, count: int) -> Tensor:
+        return torch.zeros(count, self.channels, dtype=torch.bfloat16, device=self.cache.device)
 
     def update(self) -> Kernel:
         x, starts = self.rows(FRESH * self.slots), self.here(torch.arange(self.slots + 1, dtype=torch.int32) * FRESH)
@@ -89,7 +92,7 @@ class Operands:
 
     def conv(self) -> Kernel:
         tokens = PREFILL * self.slots
-        x, y = self.rows(tokens), self.rows(tokens)
+        x, y = self.rows(tokens), self.blank(tokens)
         cu = self.here(torch.arange(self.slots + 1) * PREFILL)
         seq = self.here(torch.arange(tokens, dtype=torch.int32) // PREFILL)
         run = partial(sconv.causal_conv1d, x, self.cache, self.slot, self.mask, self.weight, cu, seq, y)
@@ -102,7 +105,7 @@ class Operands:
         return Kernel("K3", run, self.bytes(self.slots * 2 * HISTORY), (self.cache,))
 
     def decode(self) -> Kernel:
-        x, y = self.rows(self.slots), self.rows(self.slots)
+        x, y = self.rows(self.slots), self.blank(self.slots)
         run = partial(sconv.fused_decode_update, x, self.cache, self.indices, self.mask, self.weight, y)
         return Kernel("K4", run, self.bytes(self.slots * (2 + 2 * HISTORY), weight=True), (self.cache, y))
 
@@ -114,7 +117,7 @@ class Operands:
 
     def ar_decode(self) -> Kernel:
         shards = self.rows(SHARDS * self.slots).view(SHARDS, self.slots, self.channels)
-        residual, norm, out, hs = (self.rows(count) for count in (self.slots, 1, self.slots, self.slots))
+        residual, norm, out, hs = self.rows(self.slots), self.rows(1), self.blank(self.slots), self.blank(self.slots)
         run = partial(
             sconv.ar_fused_decode, shards, self.cache, self.indices, self.mask, self.weight, residual, norm[0], out, hs
         )
@@ -124,8 +127,8 @@ class Operands:
     def verify(self) -> Kernel:
         tokens = DRAFT * self.slots
         shards = self.rows(SHARDS * tokens).view(SHARDS, tokens, self.channels)
-        residual, norm, out, hs = (self.rows(count) for count in (tokens, 1, tokens, tokens))
-        inter = self.rows(tokens * HISTORY).view(self.slots, DRAFT, HISTORY, self.channels)
+        residual, norm, out, hs = self.rows(tokens), self.rows(1), self.blank(tokens), self.blank(tokens)
+        inter = self.blank(tokens * HISTORY).view(self.slots, DRAFT, HISTORY, self.channels)
         run = partial(
             sconv.ar_fused_verify, shards, self.cache, self.indices, self.mask, self.weight, residual, norm[0], out, hs,
             inter,

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What only a GPU can tell, measured in one go, each part in less than four minutes.
+#
+# usage: benchmarks/gpu/run.sh [allocator|guard|all]
+#
+# Needs a GPU, the CUDA build of torch and nvcc; $PYTHON names the interpreter that has torch.
+# Results are printed, the short table last, and written as JSON to $OUT, or build/gpu. Exits 0 if all targets are met, 1
+# if one is not, 2 if something is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+python=${PYTHON:-python3}
+limit=240 # seconds
+
+allocator() {
+  "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' || {
+    echo "benchmarks/gpu/run.sh: $python has no torch"
+    exit 2
+  }
+  PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$limit" "$python" -m benchmarks.gpu.allocator
+}
+
+case "${1:-all}" in
+  allocator | all) # `all` is what there is
+    allocator
+    ;;
+  guard)
+    echo "benchmarks/gpu/run.sh: the part guard does not exist yet" >&2
+    exit 2
+    ;;
+  *)
+    echo "usage: benchmarks/gpu/run.sh [allocator|guard|all]" >&2
+    exit 2
+    ;;
+esac
