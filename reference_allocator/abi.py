@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from typing import Protocol
 
 import torch
 
 from reference_allocator.build import build, cuda_recipe, host_recipe
 
 Argument = torch.Tensor | int | float | bool | None
+
+
+class Call(Protocol):
+    """A way to run an entry: `call` here, or the one of `ffi`."""
+
+    def __call__(self, entry: str, state: torch.Tensor, *arguments: Argument) -> None:
+        """See `call`."""
+
 
 _TYPES = {
     torch.int8: (0, 8),

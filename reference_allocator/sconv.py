@@ -10,7 +10,7 @@ its state is neither read nor written. States never share memory with other oper
 Every function raises `MatchError` before it launches anything, queues one kernel on the current stream of the cache's
 device, and does not wait for it; on host memory the result is there on return. Ids outside their tables set bit 128 in
 `error_word` (int32 `[8]`), where one is given; their lanes write nothing (in the all-reduce kernels they count as PAD).
-The first call compiles (`BuildError`).
+The first call compiles (`BuildError`). `via` says how kernels are called: by ctypes, or with `ffi.call` by tvm-ffi.
 
 Convolutions sum `tap * weight` in fp32, oldest tap first; `silu` and `add_x` (in this order) are applied before the one
 rounding to bf16. NaN comes out as 0x7fc0.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import torch
 
-from reference_allocator.abi import LaunchError, MatchError, call
+from reference_allocator.abi import Call, LaunchError, MatchError, call
 from reference_allocator.build import BuildError
 
 __all__ = [
@@ -45,13 +45,14 @@ def update_sconv_cache(
     query_start: torch.Tensor,
     *,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """The state of each sequence becomes the last W-1 rows of its old state followed by its rows of `x`.
 
     `x` bf16 `[T, D]`, `cache_indices` int32 `[B]`, `has_state` bool `[B]` (where False the old state counts as zero),
     `query_start` int32 `[B+1]`, B <= 65535. Sequences without rows keep their state. A pure copy. Does not block.
     """
-    call(
+    via(
         "nosync_update_sconv_cache", cache, x, cache, cache_indices, has_state, query_start, error_word
     )  # fmt: skip
 
@@ -67,6 +68,7 @@ def draft_extend_sconv(
     track_step: torch.Tensor | None = None,
     track_slot: torch.Tensor | None = None,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """Each state moves on by `accepted` of its `draft` rows of `hidden`.
 
@@ -74,7 +76,7 @@ def draft_extend_sconv(
     `[B]`, `track_step` int32 `[B]` and `track_slot` int64 `[B]` (all or none, else ValueError) the state after
     `track_step` rows is written to `track_slot` where `crossed`. A pure copy. Does not block.
     """
-    call(
+    via(
         "nosync_draft_extend_sconv", cache, hidden, cache, cache_indices, accepted, draft, crossed, track_step,
         track_slot, error_word,
     )  # fmt: skip
@@ -88,13 +90,14 @@ def gather_scatter_sconv(
     dst: torch.Tensor,
     *,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """`cache[dst[b], w] = hidden[rows[b, w]]` where `mask[b]`.
 
     `hidden` bf16 `[T, D]`, `rows` int32 `[B, W-1]` with inner stride 1, `mask` bool `[B]`, `dst` int64 `[B]`,
     B <= 65535. A pure copy. Does not block.
     """
-    call("nosync_gather_scatter_sconv", cache, hidden, cache, rows, mask, dst, error_word)
+    via("nosync_gather_scatter_sconv", cache, hidden, cache, rows, mask, dst, error_word)
 
 
 def causal_conv1d(
@@ -111,6 +114,7 @@ def causal_conv1d(
     add_x: bool = False,
     decode: bool = False,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """The convolution of all tokens of a prefill into `y`; taps before a sequence come from its state.
 
@@ -119,7 +123,7 @@ def causal_conv1d(
     `seq` int32 `[T]`, the sequence of each token. States are only read; `y` shares memory with nothing. Does not block.
     """
     gate = mask[:, 0, 0] if mask.dim() == 3 and mask.shape[1:] == (1, 1) else mask
-    call(
+    via(
         "nosync_causal_conv1d", cache, x, cache, slot, gate, weight, cu, seq, y, silu, add_x, decode, error_word
     )  # fmt: skip
 
@@ -137,6 +141,7 @@ def fused_decode_update(
     track_mask: torch.Tensor | None = None,
     track_slot: torch.Tensor | None = None,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """One decode step: one token a row is convolved into `y`, then its state shifts left and takes the row of `x`.
 
@@ -144,7 +149,7 @@ def fused_decode_update(
     the old state counts as zero); `weight` bf16 `[D, W]`. With `track_mask` bool `[T]` and `track_slot` int64 `[T]`
     (both or none, else ValueError) the new state is written to `track_slot` too. PAD rows write `y`. Does not block.
     """
-    call(
+    via(
         "nosync_fused_decode_update", cache, x, cache, cache_indices, mask, weight, y, silu, add_x, track_mask,
         track_slot, error_word,
     )  # fmt: skip
@@ -167,6 +172,7 @@ def ar_fused_decode(
     track_mask: torch.Tensor | None = None,
     track_slot: torch.Tensor | None = None,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """`fused_decode_update` of the summed `shards`, then the residual and the RMS norm.
 
@@ -174,7 +180,7 @@ def ar_fused_decode(
     fp32; `residual_out` = bf16(r); `hs_out` = bf16(r / sqrt(mean(r * r) + eps) * `norm_weight` bf16 `[D]`).
     `residual_out` may be `residual`. The other operands are those of `fused_decode_update`. Does not block.
     """
-    call(
+    via(
         "nosync_ar_fused_decode", cache, shards, cache, cache_indices, mask, weight, residual, norm_weight,
         residual_out, hs_out, float(eps), silu, add_x, track_mask, track_slot, error_word,
     )  # fmt: skip
@@ -196,6 +202,7 @@ def ar_fused_verify(
     silu: bool = True,
     add_x: bool = False,
     error_word: torch.Tensor | None = None,
+    via: Call = call,
 ) -> None:
     """`ar_fused_decode` for q draft tokens a sequence: the state is only read, each token's state goes to `inter_out`.
 
@@ -203,7 +210,7 @@ def ar_fused_verify(
     bool `[B]`; `inter_out` bf16 `[at least B, q, W-1, D]` with free strides but the last, `[b, i]` is the state after
     token i; rows of PAD sequences stay as they are. Does not block.
     """
-    call(
+    via(
         "nosync_ar_fused_verify", cache, shards, cache, cache_indices, mask, weight, residual, norm_weight,
         residual_out, hs_out, inter_out, float(eps), silu, add_x, error_word,
     )  # fmt: skip

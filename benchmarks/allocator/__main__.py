@@ -2,7 +2,8 @@
 
 usage: python -m benchmarks.allocator [--runner FOLDER ...]
 
-Without a runner the parts about a CPU are written anew and the one about the CUDA build stays. A runner is a folder
+Without a runner the parts about a CPU are written anew and the one about the CUDA build stays, as does the one about
+tvm-ffi without the extra. A runner is a folder
 with a command `run`, as for `benchmarks.oracle`. Exits 1 if a number misses its target.
 """
 
@@ -21,7 +22,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.allocator import churn, conv, frees, lint, packs
+from benchmarks.allocator import bindings, churn, conv, frees, lint, packs
 from benchmarks.document import DOCS, table, write_part
 
 DOCUMENT = DOCS / "allocator.md"
@@ -48,6 +49,8 @@ def main() -> int:
         "churn": churn.told(churned),
         "lint": lint.told(linted),
     }
+    if bindings.available():
+        told["bindings"] = f"tvm-ffi {bindings.version()}.\n\n{bindings.told(bindings.measure())}"
     for part, text in told.items():
         write_part(DOCUMENT, part, f"{circumstances()}\n\n{text}")
     targets = [*_of_frees(rounds), _of_packs(packed), _of_conv(convolved), *_of_churn(churned)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +21,6 @@ FRESH, DRAFT, ACCEPTED, PREFILL = 2, 4, 2, 4
 SHARDS = 2
 COPIES_AND_CONVOLUTIONS = ("K1", "K2", "K3", "K4", "K5")
 ALL = (*COPIES_AND_CONVOLUTIONS, "K6", "K6 verify")
-Run = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Kernel:
     """A kernel that only needs to be called: bytes that it must read or write, and what it writes."""
 
     name: str
-    run: Run
+    run: partial[None]
     bytes: int
     written: tuple[Tensor, ...]
 
@@ -65,12 +64,12 @@ class Operands:
 
     def __init__(self, cache: Tensor) -> None:
         self.cache = cache
-        self.slots, _, self.channels = cache.shape
+        self.slots, self.history, self.channels = cache.shape
         order = torch.randperm(self.slots, generator=torch.Generator().manual_seed(self.slots))
         self.indices = self.here(order.int())
         self.slot = self.here(order)
         self.mask = self.here(torch.ones(self.slots, dtype=torch.bool))
-        self.weight = self.here(_random(self.channels, HISTORY + 1))
+        self.weight = self.here(_random(self.channels, self.history + 1))
 
     def here(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.cache.device)
@@ -80,7 +79,7 @@ class Operands:
 
     def bytes(self, rows: int, *, weight: bool = False) -> int:
         """Of so many rows, and of the weight."""
-        return 2 * self.channels * (rows + (HISTORY + 1 if weight else 0))
+        return 2 * self.channels * (rows + (self.history + 1 if weight else 0))
 
     def blank(self, count: int) -> Tensor:
         return torch.zeros(count, self.channels, dtype=torch.bfloat16, device=self.cache.device)
@@ -88,7 +87,7 @@ class Operands:
     def update(self) -> Kernel:
         x, starts = self.rows(FRESH * self.slots), self.here(torch.arange(self.slots + 1, dtype=torch.int32) * FRESH)
         run = partial(sconv.update_sconv_cache, x, self.cache, self.indices, self.mask, starts)
-        return Kernel("K1", run, self.bytes(self.slots * 2 * HISTORY), (self.cache,))
+        return Kernel("K1", run, self.bytes(self.slots * 2 * self.history), (self.cache,))
 
     def conv(self) -> Kernel:
         tokens = PREFILL * self.slots
@@ -96,24 +95,24 @@ class Operands:
         cu = self.here(torch.arange(self.slots + 1) * PREFILL)
         seq = self.here(torch.arange(tokens, dtype=torch.int32) // PREFILL)
         run = partial(sconv.causal_conv1d, x, self.cache, self.slot, self.mask, self.weight, cu, seq, y)
-        return Kernel("K2", run, self.bytes(2 * tokens + HISTORY * self.slots, weight=True), (y,))
+        return Kernel("K2", run, self.bytes(2 * tokens + self.history * self.slots, weight=True), (y,))
 
     def draft(self) -> Kernel:
         hidden = self.rows(DRAFT * self.slots)
         accepted = torch.full_like(self.indices, ACCEPTED)
         run = partial(sconv.draft_extend_sconv, hidden, self.cache, self.indices, accepted, DRAFT)
-        return Kernel("K3", run, self.bytes(self.slots * 2 * HISTORY), (self.cache,))
+        return Kernel("K3", run, self.bytes(self.slots * 2 * self.history), (self.cache,))
 
     def decode(self) -> Kernel:
         x, y = self.rows(self.slots), self.blank(self.slots)
         run = partial(sconv.fused_decode_update, x, self.cache, self.indices, self.mask, self.weight, y)
-        return Kernel("K4", run, self.bytes(self.slots * (2 + 2 * HISTORY), weight=True), (self.cache, y))
+        return Kernel("K4", run, self.bytes(self.slots * (2 + 2 * self.history), weight=True), (self.cache, y))
 
     def gather(self) -> Kernel:
         hidden = self.rows(DRAFT * self.slots)
-        rows = self.here(torch.arange(self.slots * HISTORY, dtype=torch.int32).view(self.slots, HISTORY))
+        rows = self.here(torch.arange(self.slots * self.history, dtype=torch.int32).view(self.slots, self.history))
         run = partial(sconv.gather_scatter_sconv, hidden, self.cache, rows, self.mask, self.slot)
-        return Kernel("K5", run, self.bytes(self.slots * 2 * HISTORY), (self.cache,))
+        return Kernel("K5", run, self.bytes(self.slots * 2 * self.history), (self.cache,))
 
     def ar_decode(self) -> Kernel:
         shards = self.rows(SHARDS * self.slots).view(SHARDS, self.slots, self.channels)
@@ -121,17 +120,17 @@ class Operands:
         run = partial(
             sconv.ar_fused_decode, shards, self.cache, self.indices, self.mask, self.weight, residual, norm[0], out, hs
         )
-        rows = self.slots * (SHARDS + 3 + 2 * HISTORY) + 1
+        rows = self.slots * (SHARDS + 3 + 2 * self.history) + 1
         return Kernel("K6", run, self.bytes(rows, weight=True), (self.cache, out, hs))
 
     def verify(self) -> Kernel:
         tokens = DRAFT * self.slots
         shards = self.rows(SHARDS * tokens).view(SHARDS, tokens, self.channels)
         residual, norm, out, hs = self.rows(tokens), self.rows(1), self.blank(tokens), self.blank(tokens)
-        inter = self.blank(tokens * HISTORY).view(self.slots, DRAFT, HISTORY, self.channels)
+        inter = self.blank(tokens * self.history).view(self.slots, DRAFT, self.history, self.channels)
         run = partial(
             sconv.ar_fused_verify, shards, self.cache, self.indices, self.mask, self.weight, residual, norm[0], out, hs,
             inter,
         )  # fmt: skip
-        rows = tokens * (SHARDS + 3 + HISTORY) + HISTORY * self.slots + 1
+        rows = tokens * (SHARDS + 3 + self.history) + self.history * self.slots + 1
         return Kernel("K6 verify", run, self.bytes(rows, weight=True), (out, hs, inter))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks.allocator import churn, conv, conv_operands, frees, lint, packs
+from benchmarks.allocator import bindings, churn, conv, conv_operands, frees, lint, packs
 from benchmarks.allocator.calls import CALLS, Bench, naive_free
 from reference_allocator.costs import COSTS, Cost
 from reference_allocator.verify import verify
@@ -129,6 +129,20 @@ def test_every_kernel_writes_the_same_on_either_state() -> None:
         assert all(torch.equal(*pair) for pair in zip(kernel.written, strided[name].written, strict=True)), name
         assert not all(torch.equal(*pair) for pair in zip(kernel.written, before, strict=True)), name
     assert len(dense) == 7
+
+
+def test_calls_of_kernels_are_told_either_way() -> None:
+    rows = [bindings.Row("K1", 5, 30.0, 4.0), bindings.Row("K2", 8, 40.25, 5.0)]
+    assert bindings.told(rows).splitlines()[2:] == ["| K1 | 5 | 30.0 | 4.0 |", "| K2 | 8 | 40.2 | 5.0 |"]
+
+
+@pytest.mark.skipif(not bindings.available(), reason="the extra tvm-ffi is not installed")
+def test_calls_of_kernels_are_timed_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bindings, "CALLS", 1)
+    rows = bindings.measure()
+    assert [row.kernel for row in rows] == ["K1", "K2", "K3", "K4", "K5", "K6", "K6 verify"]
+    assert [row.tensors for row in rows] == [5, 8, 4, 6, 5, 9, 10]
+    assert all(row.ctypes > 0 and row.tvm_ffi > 0 for row in rows)
 
 
 def test_the_linter_is_timed_over_the_package() -> None:
