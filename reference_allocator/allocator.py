@@ -120,6 +120,7 @@ class PageAllocator(PooledAllocator):
             pages = Pages(self.distinct_pages(tokens))
             self.band.expect_bound(pages, "free")
             self._group.expect_new(self.name, "free", (self.name,), pages.tensor)
+            self._group.note((self.name,), pages.tensor)
         self._group.hold_tokens(self.name, tokens)
 
     def free_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
@@ -141,6 +142,7 @@ class PageAllocator(PooledAllocator):
             return
         if self.raises:
             self._group.expect_new(self.name, operation, (self.name,), pages.tensor)
+            self._group.note((self.name,), pages.tensor)
         # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
         self._group.hold_pages(self.name, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
 

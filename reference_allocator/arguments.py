@@ -23,6 +23,16 @@ def expect_ids(pool: str, operation: str, ids: Tensor, device: torch.device) -> 
         )  # fmt: skip
 
 
+def expect_translatable(pool: str, operation: str, tokens: Tensor, out: Tensor | None, device: torch.device) -> None:
+    """Raises `ArgumentError` unless ids and the tensor for what they become are int64, alike, and on the device."""
+    for given in (tokens, tokens if out is None else out):
+        if given.dtype != torch.int64 or given.device != device or given.shape != tokens.shape:
+            raise ArgumentError(
+                pool, operation, "ids and out must be int64, of one shape, on the pool's device",
+                dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
+            )  # fmt: skip
+
+
 def expect_aligned(pool: str, operation: str, start_pos: int, page_size: int) -> None:
     """Raises `AlignmentError` unless a segment starts where a page does."""
     if start_pos < 0 or start_pos % page_size:
@@ -52,6 +62,18 @@ def coalesce(segments: list[Segment]) -> list[Segment]:
         else:
             joined.append((tokens, start))
     return joined
+
+
+def split_row(segments: list[Segment], low: int, high: int) -> tuple[list[Segment], list[Segment]]:
+    """The parts of segments of a row outside the positions `[low, high)`, and those inside; none is empty."""
+    outside, inside = [], []
+    for tokens, start in segments:
+        stop = start + tokens.numel()
+        first, last = (min(max(cursor, start), stop) for cursor in (low, high))
+        outside += [(tokens[: first - start], start), (tokens[last - start :], last)]
+        inside += [(tokens[first - start : last - start], first)]
+    outside, inside = ([(tokens, start) for tokens, start in part if tokens.numel()] for part in (outside, inside))
+    return outside, inside
 
 
 def pages_for(tokens: int, page_size: int) -> int:

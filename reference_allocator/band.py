@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
+from reference_allocator.arguments import expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, CapacityError, StateError
 from reference_allocator.fused import FusedTables
@@ -353,12 +354,7 @@ class Band(ABC):
         `out` may be `tokens`. Raises `ArgumentError` for other dtypes, shapes and devices. Queues 6 launches on the
         current stream (3 where a page is one token); never blocks the host.
         """
-        for given in (tokens, tokens if out is None else out):
-            if given.dtype != torch.int64 or given.device != self.device or given.shape != tokens.shape:
-                raise ArgumentError(
-                    self.name, "translate", "ids and out must be int64, of one shape, on the pool's device",
-                    dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
-                )  # fmt: skip
+        expect_translatable(self.name, "translate", tokens, out, self.device)
         self.await_moves()
         return self.tables.translate(tokens, out)
 

@@ -21,7 +21,7 @@ from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
 from reference_allocator.tables import Request
-from reference_allocator.two_sides import RELEASES, Release, TwoSidedAllocator
+from reference_allocator.two_sides import RELEASES, SIDES, Release, TwoSidedAllocator
 
 
 class CompositeState(NamedTuple):
@@ -108,16 +108,8 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
 
     # Freeing.
 
-    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
-        """See `TwoSidedAllocator`. On a checked CPU pool `BindingError` for pages that are not bound as it says."""
-        self._expect_sides(release, operation, pages)
-        if self._group is None:
-            self._release(release, pages)
-        else:
-            # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-            self._group.hold_pages(release, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
-
-    def _expect_sides(self, release: Release, operation: str, pages: Pages) -> None:
+    def expect_freeable(self, release: Release, operation: str, pages: Pages) -> None:
+        """See `TwoSidedAllocator`. Host only."""
         if release != "full":
             self.swa.expect_bound(pages, operation)
         if release != "swa":
@@ -125,8 +117,17 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         if release == "full":
             self._expect_out_of_window(pages, operation)
         if self.raises and self._group is not None:
-            sides = ("full", "swa") if release == "both" else (release,)
-            self._group.expect_new(self.name, operation, sides, pages.tensor)
+            self._group.expect_new(self.name, operation, SIDES[release], pages.tensor)
+
+    def free_pages(self, release: Release, pages: Pages) -> None:
+        """See `TwoSidedAllocator`. In a group it waits."""
+        if self._group is None:
+            self._release(release, pages)
+            return
+        if self.raises:
+            self._group.note(SIDES[release], pages.tensor)
+        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
+        self._group.hold_pages(release, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
 
     def _expect_out_of_window(self, pages: Pages, operation: str) -> None:
         self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
@@ -151,6 +152,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             return
         if self.raises and release != "swa":
             self._group.expect_new(self.name, operation, ("full",), pages.tensor)
+            self._group.note(("full",), pages.tensor)
         self._group.hold_tokens(release, tokens)
 
     def _release_alive(self, release: Release, pages: Pages) -> None:
@@ -194,7 +196,8 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         """Binds full tokens to physical window tokens (both int64 `[n]`), page by page, at equal places of their pages.
 
         For ids that `clear_full_to_swa_mapping` has released, so that every page stays accounted for: no hole is made
-        or used. Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        or used. Deferred frees are applied first. Raises `ArgumentError`. Queues 4 launches on the current stream;
+        never blocks the host, but for deferred frees without positions.
         """
         expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
         expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
@@ -202,17 +205,20 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             raise ArgumentError(
                 self.name, "set_full_to_swa_mapping", "unequal lengths", full=full.numel(), swa=swa.numel()
             )
-        # Tokens of one page write the same value, so that it does not matter which is last.
+        # A free that waits in a group means the page as it is now.
+        self.apply_deferred()
         self.swa.await_moves()
+        # Tokens of one page write the same value, so that it does not matter which is last.
         pages, physical = (tables.pages_of(tokens, self.page_size) for tokens in (full, swa))
         tables.bind_pairs(self.swa.v2p, self.swa.p2v, pages, physical)
 
     def clear_full_to_swa_mapping(self, full: Tensor) -> None:
         """Takes the window pages from full tokens (int64 `[n]`) without freeing them. Before `set`, never after it.
 
-        Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        Otherwise as `set_full_to_swa_mapping`.
         """
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
+        self.apply_deferred()
         self.swa.await_moves()
         tables.unbind(self.swa.v2p, self.swa.p2v, tables.pages_of(full, self.page_size))
 

@@ -28,13 +28,18 @@ class FreeGroup:
         self.pages.setdefault(release, []).append(pages)
 
     def expect_new(self, pool: str, operation: str, sides: tuple[str, ...], pages: Tensor) -> None:
-        """Raises `BindingError` if the group holds one of `pages`, in CPU memory, for one of `sides` already."""
-        asked = {(side, page) for page in host_values(pages) for side in sides}
-        twice = sorted(page for _, page in asked & self._seen)
+        """Raises `BindingError` if `note` was told of one of `pages`, in CPU memory, for one of `sides` already."""
+        twice = sorted(page for _, page in self._asked(sides, pages) & self._seen)
         if twice:
             raise BindingError(pool, operation, "pages that this group frees already", pages=twice[:8])
-        self._seen |= asked
+
+    def note(self, sides: tuple[str, ...], pages: Tensor) -> None:
+        """Remembers that `pages`, in CPU memory, are freed on `sides`."""
+        self._seen |= self._asked(sides, pages)
+
+    def _asked(self, sides: tuple[str, ...], pages: Tensor) -> set[tuple[str, int]]:
+        return {(side, page) for page in host_values(pages) for side in sides}
 
     def freed(self, side: str) -> set[int]:
-        """Pages that `expect_new` was told of, for one side. Host only."""
+        """Pages that `note` was told of, for one side. Host only."""
         return {page for told, page in self._seen if told == side}

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
-from reference_allocator.arguments import expect_ids
+from reference_allocator.arguments import expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
 from reference_allocator.host_checks import expect_bound, expect_unbound, host_values
@@ -174,19 +174,20 @@ class StaticSWAComposite(TwoSidedAllocator):
 
     # Freeing.
 
-    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
-        """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool for pages that are not there."""
-        if self.raises:
-            self._expect_sides(release, operation, pages.tensor)
-        self._release(release, pages.tensor)
-
-    def _expect_sides(self, release: Release, operation: str, pages: Tensor) -> None:
+    def expect_freeable(self, release: Release, operation: str, pages: Pages) -> None:
+        """See `TwoSidedAllocator`. Host only."""
+        if not self.raises:
+            return
         if release == "full":
-            expect_unbound(self.swa.name, operation, self._held, pages, 1, set())
+            expect_unbound(self.swa.name, operation, self._held, pages.tensor, 1, set())
         else:
-            expect_bound(self.swa.name, operation, self._held, pages, 1)
+            expect_bound(self.swa.name, operation, self._held, pages.tensor, 1)
         if release != "swa":
-            expect_bound(self.full.name, operation, self._minted, pages, 1)
+            expect_bound(self.full.name, operation, self._minted, pages.tensor, 1)
+
+    def free_pages(self, release: Release, pages: Pages) -> None:
+        """See `TwoSidedAllocator`. Never blocks."""
+        self._release(release, pages.tensor)
 
     def _release(self, release: Release, pages: Tensor) -> None:
         self._changes += 1
@@ -227,7 +228,7 @@ class StaticSWAComposite(TwoSidedAllocator):
         if self.raises:
             expect_bound(self.full.name, operation, self._minted, pages, 1)
             if release == "full":
-                self._expect_sides(release, operation, pages)
+                self.expect_freeable(release, operation, Pages(pages))
         if release == "full":
             self._release("full", pages)
             return
@@ -274,13 +275,7 @@ class StaticSWAComposite(TwoSidedAllocator):
         `out` may be `tokens`. Raises `ArgumentError` for other dtypes, shapes and devices. Queues 2 launches on the
         current stream, 3 with `out`; never blocks the host.
         """
-        for given in (tokens, tokens if out is None else out):
-            if given.dtype != torch.int64 or given.device != self.device or given.shape != tokens.shape:
-                raise ArgumentError(
-                    self.name, "translate_loc_from_full_to_swa",
-                    "ids and out must be int64, of one shape, on the pool's device",
-                    dtype=given.dtype, shape=tuple(given.shape), ids=tuple(tokens.shape), device=given.device,
-                )  # fmt: skip
+        expect_translatable(self.name, "translate_loc_from_full_to_swa", tokens, out, self.device)
         found = self._full_to_swa[tokens.clamp(tables.TOMBSTONE, self._full_to_swa.numel() - 1)]
         return found if out is None else out.copy_(found)
 

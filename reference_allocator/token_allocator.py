@@ -205,17 +205,20 @@ class TokenAllocator(ABC):
         return pages
 
     def pages_of_segments(self, operation: str, segments: list[Segment]) -> Pages | None:
-        """Virtual pages of segments of one row, in storage of their own, or None where all are empty.
+        """Virtual pages of segments of one row, or None where all are empty.
 
-        Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more; never blocks the host.
+        Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more if there are several; never
+        blocks the host.
         """
         segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
         for tokens, start in segments:
             expect_ids(self.name, operation, tokens, self.device)
             expect_aligned(self.name, operation, start, self.page_size)
         expect_disjoint(self.name, operation, segments, self.page_size)
-        pages = [self.segment_pages(operation, tokens, start).tensor for tokens, start in segments]
-        return Pages(torch.cat(pages)) if pages else None
+        pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]
+        if len(pages) > 1:
+            return Pages(torch.cat([one.tensor for one in pages]))
+        return pages[0] if pages else None
 
     # Preconditions.
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from reference_allocator.arguments import Segment, expect_aligned, expect_ids, tail_runs
+from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids, split_row, tail_runs
 from reference_allocator.error_word import Reporting
 from reference_allocator.errors import ArgumentError
 from reference_allocator.pages import Pages
@@ -19,6 +19,7 @@ from reference_allocator.token_allocator import TokenAllocator
 Release = Literal["both", "full", "swa"]
 """Which sides of a page a free gives back."""
 RELEASES: tuple[Release, ...] = ("swa", "both", "full")
+SIDES: dict[Release, tuple[str, ...]] = {"both": ("full", "swa"), "full": ("full",), "swa": ("swa",)}
 
 
 def window_frontier(length: int, window: int, page_size: int) -> int:
@@ -59,7 +60,11 @@ class TwoSidedAllocator(TokenAllocator):
         """
 
     @abstractmethod
-    def free_pages(self, release: Release, operation: str, pages: Pages) -> None:
+    def expect_freeable(self, release: Release, operation: str, pages: Pages) -> None:
+        """Raises `BindingError` on a checked CPU pool for pages that are not bound as `release` says. Host only."""
+
+    @abstractmethod
+    def free_pages(self, release: Release, pages: Pages) -> None:
         """Frees virtual pages, each once, on the sides that `release` names. Never blocks."""
 
     @abstractmethod
@@ -112,7 +117,8 @@ class TwoSidedAllocator(TokenAllocator):
         self.expect_clean("free_segments")
         pages = self.pages_of_segments("free_segments", segments)
         if pages is not None:
-            self.free_pages("both", "free_segments", pages)
+            self.expect_freeable("both", "free_segments", pages)
+            self.free_pages("both", pages)
 
     def free_full_segment(self, tokens: Tensor | None, *, start_pos: int) -> None:
         """Frees a segment whose pages have left the window: on full alone. Otherwise as `free_segment`."""
@@ -125,18 +131,21 @@ class TwoSidedAllocator(TokenAllocator):
     def free_row(self, segments: list[Segment], *, swa_frontier: int, dead_lo: int = 0) -> None:
         """Frees segments of one row (int64 `[n]` and start each) with no window pages in `[dead_lo, swa_frontier)`.
 
-        Those go by `free_full_segment`, the others by `free_segment`. Raises as they do, and `AlignmentError` for
-        cursors inside a page. Queues the launches of each; never blocks the host.
+        Those pages are freed on full alone, the others on both sides. Raises as `free_segments`, and `AlignmentError`
+        for cursors inside a page; nothing is freed then. Queues at most two frees; never blocks the host.
         """
+        self.expect_clean("free_row")
         for cursor in (dead_lo, swa_frontier):
             expect_aligned(self.name, "free_row", cursor, self.page_size)
-        for tokens, start in segments:
-            stop = start + tokens.numel()
-            low, high = (min(max(cursor, start), stop) for cursor in (dead_lo, swa_frontier))
-            high = max(low, high)
-            self.free_segment(tokens[: low - start], start_pos=start)
-            self.free_full_segment(tokens[low - start : high - start], start_pos=low)
-            self.free_segment(tokens[high - start :], start_pos=high)
+        alive, dead = split_row(segments, dead_lo, max(dead_lo, swa_frontier))
+        expect_disjoint(self.name, "free_row", [*alive, *dead], self.page_size)
+        parts: list[tuple[Release, list[Segment]]] = [("both", alive), ("full", dead)]
+        found = [(release, self.pages_of_segments("free_row", part)) for release, part in parts]
+        frees = [(release, pages) for release, pages in found if pages is not None]
+        for release, pages in frees:
+            self.expect_freeable(release, "free_row", pages)
+        for release, pages in frees:
+            self.free_pages(release, pages)
 
     def advance_window(self, row: Tensor, old: int, length: int, window: int) -> int:
         """Frees the window pages that a row of `length` tokens no longer needs; returns the new cursor.
@@ -150,7 +159,9 @@ class TwoSidedAllocator(TokenAllocator):
     def _free_by_position(self, release: Release, operation: str, tokens: Tensor | None, start_pos: int) -> None:
         self.expect_clean(operation)
         if tokens is not None and tokens.numel():
-            self.free_pages(release, operation, self.segment_pages(operation, tokens, start_pos))
+            pages = self.segment_pages(operation, tokens, start_pos)
+            self.expect_freeable(release, operation, pages)
+            self.free_pages(release, pages)
 
     # Freeing without positions.
 

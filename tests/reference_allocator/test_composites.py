@@ -18,6 +18,7 @@ from reference_allocator.errors import (
     BindingError,
     BudgetError,
     GroupError,
+    OverlapError,
     PoisonedError,
     SpecError,
     StateError,
@@ -539,3 +540,45 @@ class WatchedTable(TorchDispatchMode):
             assert self.queue.events[0].waits, func
             self.touched = True
         return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_a_row_is_freed_as_a_whole_or_not_at_all(group: bool) -> None:
+    """Given a row with an error in its last part, when it is freed, then nothing is, and the right call still works."""
+    both = composite()
+    row = got(both.alloc(16))
+    both.free_swa_segment(row[:8], start_pos=0)
+    if group:
+        both.free_group_begin()
+    before = lists(both)
+    for segments, frontier, error in (
+        ([(row, 0)], 4, BindingError),  # a page without a window is said to have one
+        ([(row[:8], 0), (row[4:], 4)], 8, OverlapError),
+        ([(row, 0)], 6, AlignmentError),
+        ([(row[:8], 0), (row[8:].int(), 8)], 8, ArgumentError),
+    ):
+        with pytest.raises(error, match="free_row"):
+            both.free_row(segments, swa_frontier=frontier)
+        assert lists(both) == before
+    both.free_row([(row[:12], 0), (row[12:], 12)], swa_frontier=8)
+    if group:
+        both.free_group_end()
+    assert live(both) == (0, 0)
+    assert verify(both) == []
+
+
+def test_a_mapping_is_changed_after_the_frees_that_wait() -> None:
+    """Given a window free that waits in a group, when the tokens get other window pages, then those stay."""
+    both = on_a_device(composite())
+    kept, incoming = got(both.alloc(8)), got(both.alloc(8))
+    both.free_group_begin()
+    both.free_swa_segment(kept, start_pos=0)
+    window = both.translate_loc_from_full_to_swa(incoming)
+    both.clear_full_to_swa_mapping(incoming)
+    both.set_full_to_swa_mapping(kept, window)
+    both.free_full_segment(incoming, start_pos=0)
+    both.free_group_end()
+    assert both.translate_loc_from_full_to_swa(kept).tolist() == window.tolist()
+    assert live(both) == (2, 2)
+    assert verify(both) == []
+    check(both)
