@@ -27,7 +27,7 @@ from benchmarks.document import DOCS, table, write_part
 
 DOCUMENT = DOCS / "allocator.md"
 WAITS = ("stream", "device", "event", "blocking")
-MOST_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER, STEADY = 6, 9, 3, 5, 3
+MOST_DISPATCHES, FUSED_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER, STEADY = 6, 1, 9, 3, 5, 3
 SLOWER = 1.1
 FASTER_AT = (256, 8192)
 Target = tuple[str, str, bool]
@@ -90,7 +90,9 @@ def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
     freed = [one for measured in rounds for one in (*measured.frees, *measured.same_pages)]
     most = max(one.ours.dispatches for one in freed)
     yield f"at most {MOST_DISPATCHES} dispatches per free by position", str(most), most <= MOST_DISPATCHES
-    syncs = max(one.ours.syncs for one in freed)
+    launched = {one.fused.dispatches for one in freed}
+    yield "one launch per fused free", ", ".join(map(str, sorted(launched))), launched == {FUSED_DISPATCHES}
+    syncs = max(max(one.ours.syncs, one.fused.syncs) for one in freed)
     yield "no sync in a free by position", str(syncs), syncs == 0
     naive = {(one.naive.dispatches, one.naive.syncs) for one in freed}
     measured = ", ".join(f"{dispatches} with {syncs}" for dispatches, syncs in sorted(naive))
@@ -99,18 +101,19 @@ def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
         measured,
         naive == {(NAIVE_DISPATCHES, NAIVE_SYNCS)},
     )
-    steady = [one.steady for one in rounds]
-    yield (
-        f"a free of {frees.PAGES} pages at most {STEADY} times dearer with large pages than with small",
-        frees.span(steady, 1),
-        max(steady) <= STEADY,
-    )
-    sized = [one for measured in rounds for one in measured.frees]
-    there = [one.faster for one in sized if (one.page_size, one.tokens) == FASTER_AT]
-    enough = sum(faster >= FASTER for faster in there)
     page_size, tokens = FASTER_AT
-    said = f"a free of {tokens:,} tokens in pages of {page_size} at least {FASTER} times faster than the naive one"
-    yield said, f"{frees.span(there, 1)}; in {enough} of {len(there)} processes", enough == len(there)
+    there = [one for measured in rounds for one in measured.frees if (one.page_size, one.tokens) == FASTER_AT]
+    for kind, steady, faster in (
+        ("free", [one.steady for one in rounds], [one.faster for one in there]),
+        ("fused free", [one.fused_steady for one in rounds], [one.fused_faster for one in there]),
+    ):
+        said = f"a {kind} of {frees.PAGES} pages at most {STEADY} times dearer with large pages than with small"
+        yield said, frees.span(steady, 1), max(steady) <= STEADY
+        enough = sum(times >= FASTER for times in faster)
+        said = (
+            f"a {kind} of {tokens:,} tokens in pages of {page_size} at least {FASTER} times faster than the naive one"
+        )
+        yield said, f"{frees.span(faster, 1)}; in {enough} of {len(faster)} processes", enough == len(faster)
 
 
 def _of_packs(packed: Sequence[packs.Pack]) -> Target:

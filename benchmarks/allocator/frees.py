@@ -1,10 +1,10 @@
-"""Time and dispatches of a free by position and of the naive one, side by side, and of `alloc_extend`, on a CPU.
+"""Time and dispatches of a free by position, in both profiles, beside the naive one, and of `alloc_extend`, on a CPU.
 
 usage: python -m benchmarks.allocator.frees
 
 One thread; CPU time of that thread, the best of 60 runs that take turns, in five processes one after another.
-Dispatches are operations that would launch or copy on a device; syncs are those of them, and of the reads, that would
-stop the host there.
+Dispatches are operations that would launch or copy on a device, kernels of our own among them; syncs are those of them,
+and of the reads, that would stop the host there. The fused profile needs g++, which runs before anything is timed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks.allocator.pools import byte_pool, got
 from benchmarks.document import table
 from reference_allocator import PageAllocator
 from reference_allocator.naive import NaiveAllocator
+from reference_allocator.page_tables import Profile
 
 Dispatches: Any = importlib.import_module("tests.reference_allocator.dispatches").Dispatches
 """Counts what is dispatched; the tests hold the table of costs to it."""
@@ -50,23 +51,29 @@ class Cost(NamedTuple):
 
 
 class Free(NamedTuple):
-    """The two frees of one row."""
+    """The three frees of one row: `ours` in portable torch and by fused kernels."""
 
     page_size: int
     tokens: int
     naive: Cost
     ours: Cost
+    fused: Cost
 
     @property
     def faster(self) -> float:
         return self.naive.time / self.ours.time
 
+    @property
+    def fused_faster(self) -> float:
+        return self.naive.time / self.fused.time
+
 
 class Extend(NamedTuple):
-    """One extension of a batch."""
+    """One extension of a batch, in portable torch and by fused kernels."""
 
     batch: int
     cost: Cost
+    fused: Cost
 
 
 class Round(NamedTuple):
@@ -82,6 +89,12 @@ class Round(NamedTuple):
         times = [one.ours.time for one in self.same_pages]
         return max(times) / min(times)
 
+    @property
+    def fused_steady(self) -> float:
+        """The same by fused kernels."""
+        times = [one.fused.time for one in self.same_pages]
+        return max(times) / min(times)
+
 
 def timed(call: Callable[[], object]) -> float:
     """CPU microseconds of this thread for one call, without garbage collection."""
@@ -94,19 +107,27 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def free(page_size: int, tokens: int) -> Free:
-    """Allocates and frees a row in either allocator, in turns."""
-    kinds = (NaiveAllocator, PageAllocator)
-    allocators = [kind(byte_pool(page_size, tokens // page_size + 2), "full", checked=False) for kind in kinds]
-    best = [float("inf")] * len(kinds)
+    """Allocates and frees two rows in each allocator, in turns. The second free of two finds its code in the caches.
+
+    The pages of a row are zeroed when it is allocated, which for large pages leaves nothing else there.
+    """
+    pages = 2 * (tokens // page_size) + 2
+    allocators = [
+        NaiveAllocator(byte_pool(page_size, pages), "full", checked=False),
+        PageAllocator(byte_pool(page_size, pages), "full", checked=False),
+        PageAllocator(byte_pool(page_size, pages), "full", checked=False, profile="fused"),
+    ]
+    best = [float("inf")] * len(allocators)
     for _ in range(RUNS):
         for at, allocator in enumerate(allocators):
-            best[at] = min(best[at], timed(_free_of(allocator, tokens)))
+            for call in [_free_of(allocator, tokens) for _ in range(2)]:
+                best[at] = min(best[at], timed(call))
     costs = []
     for time_taken, allocator in zip(best, allocators, strict=True):
         call = _free_of(allocator, tokens)
         with Dispatches() as seen:
             call()
-        costs.append(Cost(time_taken, seen.count, len(seen.syncs)))
+        costs.append(Cost(time_taken, seen.launches, len(seen.syncs)))
     return Free(page_size, tokens, *costs)
 
 
@@ -116,8 +137,13 @@ def _free_of(allocator: PageAllocator, tokens: int) -> Callable[[], object]:
 
 
 def extend(batch: int) -> Extend:
-    """Extends every request of a batch by one page, and takes that back, time after time."""
-    allocator = PageAllocator(byte_pool(EXTEND_PAGE, 4 * batch + 2), "full", checked=False)
+    """Extends every request of a batch by one page, in either profile."""
+    return Extend(batch, _extend_in("portable", batch), _extend_in("fused", batch))
+
+
+def _extend_in(profile: Profile, batch: int) -> Cost:
+    """Extends and takes that back, time after time."""
+    allocator = PageAllocator(byte_pool(EXTEND_PAGE, 4 * batch + 2), "full", checked=False, profile=profile)
     none, before, after = (_lengths(batch, length) for length in (0, BEFORE, AFTER))
     rows = got(allocator.alloc_extend(none, none.clone(), before, before.clone(), none - 1, batch * BEFORE))
     last = rows.view(batch, BEFORE)[:, -1].contiguous()
@@ -133,7 +159,7 @@ def extend(batch: int) -> Extend:
         allocator.restore(state)
     with Dispatches(before_cpu, after_cpu) as seen:
         call()
-    return Extend(batch, Cost(best, seen.count, len(seen.syncs)))
+    return Cost(best, seen.launches, len(seen.syncs))
 
 
 def _lengths(batch: int, length: int) -> Tensor:
@@ -163,7 +189,11 @@ def span(values: Iterable[float], digits: int = 0) -> str:
 def told(rounds: Sequence[Round]) -> str:
     """The tables, with the least and the most of all rounds."""
     extended = [
-        (same[0].batch, *(span(one.cost[at] for one in same) for at in range(3)))
+        (
+            same[0].batch,
+            *(span(one.cost[at] for one in same) for at in range(3)),
+            *(span(one.fused[at] for one in same) for at in range(3)),
+        )
         for same in zip(*(one.extends for one in rounds), strict=True)
     ]
     return "\n\n".join(
@@ -172,22 +202,27 @@ def told(rounds: Sequence[Round]) -> str:
             f"A row of {PAGES} pages, whatever a page holds:",
             _side_by_side([one.same_pages for one in rounds]),
             f"`alloc_extend` for requests that grow from {BEFORE} to {AFTER} tokens, pages of {EXTEND_PAGE}:",
-            table(("requests", "µs", "dispatches", "syncs"), extended),
+            table(
+                ("requests", "µs", "dispatches", "syncs", "fused, µs", "dispatches, fused", "syncs, fused"), extended
+            ),
         ]
     )
 
 
 def _side_by_side(rounds: Sequence[Sequence[Free]]) -> str:
     head = (
-        "page size", "tokens", "naive, µs", "by position, µs", "times faster",
+        "page size", "tokens", "naive, µs", "by position, µs", "times faster", "fused, µs", "times faster",
         "dispatches, naive", "syncs, naive", "dispatches, by position", "syncs, by position",
+        "dispatches, fused", "syncs, fused",
     )  # fmt: skip
     rows = [
         (
             same[0].page_size, f"{same[0].tokens:,}", span(one.naive.time for one in same),
             span(one.ours.time for one in same), span((one.faster for one in same), 1),
+            span(one.fused.time for one in same), span((one.fused_faster for one in same), 1),
             *(span(one.naive[at] for one in same) for at in (1, 2)),
             *(span(one.ours[at] for one in same) for at in (1, 2)),
+            *(span(one.fused[at] for one in same) for at in (1, 2)),
         )
         for same in zip(*rounds, strict=True)
     ]  # fmt: skip

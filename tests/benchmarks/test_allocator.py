@@ -86,12 +86,17 @@ def test_every_page_size_is_freed_at_every_length_and_the_same_pages_at_every_si
 def test_the_frees_of_a_row_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frees, "RUNS", 1)
     one = frees.free(4, 16)
-    assert (one.naive.dispatches, one.naive.syncs, one.ours.dispatches, one.ours.syncs) == (9, 3, 6, 0)
+    assert [(way.dispatches, way.syncs) for way in (one.naive, one.ours, one.fused)] == [(9, 3), (6, 0), (1, 0)]
     round_ = frees.Round([one], [one, one._replace(page_size=8)], [frees.extend(2)])
-    assert round_.steady == 1
+    assert (round_.steady, round_.fused_steady) == (1, 1)
     lines = frees.told([round_] * 2).splitlines()
-    assert [line[:9] for line in lines if "| 9 | 3 | 6 | 0 |" in line] == ["| 4 | 16 ", "| 4 | 16 ", "| 8 | 16 "]
-    assert lines[-1].endswith(" | 34 | 0 |")
+    assert [line[:9] for line in lines if "| 9 | 3 | 6 | 0 | 1 | 0 |" in line] == [
+        "| 4 | 16 ",
+        "| 4 | 16 ",
+        "| 8 | 16 ",
+    ]
+    assert " | 34 | 0 | " in lines[-1]
+    assert lines[-1].endswith(" | 2 | 0 |")
 
 
 def test_compactions_are_told_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
