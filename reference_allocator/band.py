@@ -90,6 +90,7 @@ class Band(ABC):
         self.hole_list.reset(self._no_pages)
         self.lo, self.hi = self.empty_span()
         self.live = 0
+        self.frees += 1  # of everything: no earlier backup can be restored
         self.fwd_event = None
         self._descending: bool | None = None
         self.epoch += 1

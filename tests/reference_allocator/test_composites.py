@@ -23,6 +23,7 @@ from reference_allocator.errors import (
     SpecError,
     StateError,
 )
+from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.two_sides import window_frontier
 from reference_allocator.verify import check, faults, verify
@@ -364,6 +365,17 @@ def test_restore_takes_both_sides_back() -> None:
         both.backup()
     with pytest.raises(StateError, match="group"):
         both.restore(state)
+
+
+@pytest.mark.parametrize("profile", ["portable", "fused"])
+def test_a_backup_is_void_once_the_pools_are_cleared(profile: Profile) -> None:
+    both = SWAComposite(byte_pool(), profile=profile)
+    both.alloc(12)
+    state = both.backup()
+    both.clear()
+    with pytest.raises(StateError, match="frees=1"):
+        both.restore(state)
+    assert verify(both) == []
 
 
 def test_resize_needs_empty_pools_and_keeps_the_tables() -> None:
