@@ -57,13 +57,20 @@ struct ExtendParams {
 
 struct NoHeld {};
 
-// One request a block, which adds up what comes before it.
-PORT_FN void extend_body(Team<NoHeld>& team, Sums* shared, const ExtendParams& p, int64_t request, int64_t threads) {
+// Sums over the first `done` requests. Blocks of a device know none; one after another on the host they know the last.
+struct Known {
+  int64_t done;
+  Sums sums;
+};
+
+// One request a block, which adds up what comes before it; that is left in `shared[0]`.
+PORT_FN void extend_body(Team<NoHeld>& team, Sums* shared, const ExtendParams& p, int64_t request, int64_t threads,
+                         const Known& known) {
   const Requests& r = p.requests;
   const int64_t page_size = p.mint.tables.page_size;
   team.step([&](const Ctx& c, NoHeld&) {
-    Sums sums{0, 0};
-    for (int64_t i = c.tx; i < request; i += threads) {
+    Sums sums = c.tx == 0 ? known.sums : Sums{0, 0};
+    for (int64_t i = known.done + c.tx; i < request; i += threads) {
       const int64_t before = r.prefix[i * r.prefix_step], after = r.seq[i * r.seq_step];
       sums.first += after - before;
       sums.second += pages_for(after, page_size) - pages_for(before, page_size);
@@ -96,14 +103,15 @@ PORT_FN bool starts_page(const DecodeParams& p, int64_t request) {
   return (p.requests.seq[request * p.requests.seq_step] - 1) % p.mint.tables.page_size == 0;
 }
 
-// As many requests as threads a block, which counts the pages that begin before them.
-PORT_FN void decode_body(Team<NoHeld>& team, Sums* shared, const DecodeParams& p, int64_t block, int64_t threads) {
+// As many requests as threads a block, which counts the pages that begin before them; that is left in `shared[0]`.
+PORT_FN void decode_body(Team<NoHeld>& team, Sums* shared, const DecodeParams& p, int64_t block, int64_t threads,
+                         const Known& known) {
   const Requests& r = p.requests;
   const int64_t first = block * threads;
   if (p.mint.count > 0) {
     team.step([&](const Ctx& c, NoHeld&) {
-      Sums sums{0, 0};
-      for (int64_t i = c.tx; i < first; i += threads) sums.first += starts_page(p, i);
+      Sums sums = c.tx == 0 ? known.sums : Sums{0, 0};
+      for (int64_t i = known.done + c.tx; i < first; i += threads) sums.first += starts_page(p, i);
       shared[c.tx] = sums;
     });
     add_up(team, shared, threads);
@@ -127,13 +135,13 @@ __global__ void hand_out_kernel(const __grid_constant__ HandOutParams p) { hand_
 __global__ void __launch_bounds__(LARGEST_TEAM) extend_kernel(const __grid_constant__ ExtendParams p) {
   __shared__ Sums shared[LARGEST_TEAM];
   Team<NoHeld> team{this_thread(), {}};
-  extend_body(team, shared, p, team.ctx.bx, team.ctx.bdx);
+  extend_body(team, shared, p, team.ctx.bx, team.ctx.bdx, {});
 }
 
 __global__ void __launch_bounds__(LARGEST_TEAM) decode_kernel(const __grid_constant__ DecodeParams p) {
   __shared__ Sums shared[LARGEST_TEAM];
   Team<NoHeld> team{this_thread(), {}};
-  decode_body(team, shared, p, team.ctx.bx, team.ctx.bdx);
+  decode_body(team, shared, p, team.ctx.bx, team.ctx.bdx, {});
 }
 #endif
 
@@ -149,7 +157,7 @@ inline void launch_hand_out(const HandOutParams& p, void* stream) {
 #endif
 }
 
-// `threads` is a power of two of at most LARGEST_TEAM.
+// `threads` is a power of two of at most LARGEST_TEAM. Several on the host do what they do on the device.
 inline void launch_extend(const ExtendParams& p, int64_t threads, void* stream) {
   if (p.requests.count == 0) return;
 #ifdef __CUDACC__
@@ -157,10 +165,12 @@ inline void launch_extend(const ExtendParams& p, int64_t threads, void* stream) 
                   static_cast<cudaStream_t>(stream)>>>(p);
 #else
   (void)stream;
-  Sums shared[LARGEST_TEAM];
+  Sums shared[LARGEST_TEAM] = {};
+  Known known{};
   for (int64_t request = 0; request < p.requests.count; ++request) {
     Team<NoHeld> team(request, 0, threads);
-    extend_body(team, shared, p, request, threads);
+    extend_body(team, shared, p, request, threads, known);
+    if (threads == 1) known = {request, shared[0]};
   }
 #endif
 }
@@ -173,10 +183,12 @@ inline void launch_decode(const DecodeParams& p, int64_t threads, void* stream) 
                   static_cast<cudaStream_t>(stream)>>>(p);
 #else
   (void)stream;
-  Sums shared[LARGEST_TEAM];
+  Sums shared[LARGEST_TEAM] = {};
+  Known known{};
   for (int64_t block = 0; block < blocks; ++block) {
     Team<NoHeld> team(block, 0, threads);
-    decode_body(team, shared, p, block, threads);
+    decode_body(team, shared, p, block, threads, known);
+    if (threads == 1) known = {block, shared[0]};
   }
 #endif
 }

@@ -124,7 +124,8 @@ struct CopyPagesParams {
 
 PORT_FN void copy_pages_body(const Ctx& c, const CopyPagesParams& p) {
   const int64_t lane = c.bx / p.envelopes.chunks;
-  if (p.moves.live == nullptr || lane < *p.moves.live) copy_run(c, p.envelopes, p.moves.source[lane], p.moves.target[lane]);
+  if (p.moves.live != nullptr && lane >= *p.moves.live) return;
+  copy_run(c, p.envelopes, p.moves.source[lane], p.moves.target[lane]);
 }
 
 // A solid run of live pages from `source` goes to `target`; the two ranges are disjoint.
@@ -167,7 +168,9 @@ __global__ void __launch_bounds__(LARGEST_TEAM) pack_plan_kernel(const __grid_co
 
 __global__ void pack_commit_kernel(const __grid_constant__ PackCommitParams p) { pack_commit_body(this_thread(), p); }
 __global__ void copy_pages_kernel(const __grid_constant__ CopyPagesParams p) { copy_pages_body(this_thread(), p); }
-__global__ void shift_pages_kernel(const __grid_constant__ ShiftPagesParams p) { shift_pages_body(this_thread(), p); }
+__global__ void shift_pages_kernel(const __grid_constant__ ShiftPagesParams p) {
+  shift_pages_body(this_thread(), p);
+}
 __global__ void zero_pages_kernel(const __grid_constant__ ZeroPagesParams p) { zero_pages_body(this_thread(), p); }
 #endif
 

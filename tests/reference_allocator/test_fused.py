@@ -17,6 +17,7 @@ from reference_allocator.fused import FusedTables, Ring, RingPages
 from reference_allocator.page_tables import PageTables, PoolFacts, TorchTables
 from reference_allocator.pages import ListValue, PageList, Pages
 from reference_allocator.records import NOTHING_TAKEN, Taken
+from reference_allocator.table_kernels import load_tables
 from reference_allocator.tables import ExtendLens, Growth, Step, WholePages
 from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import ids
@@ -105,6 +106,13 @@ class Pair:
         with Dispatches() as seen:
             yield
         assert (seen.kernels.total(), seen.count, seen.syncs) == (wanted, 0, [])
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The library is shared with all other tests."""
+    yield
+    load_tables("cpu", None).threads = 1
 
 
 def pairs(count: int, page_size: int, *, checked: bool = False, zeroes: bool = False) -> list[Pair]:
@@ -292,11 +300,12 @@ def test_requests_step_in_one_launch(page_size: int, threads: int) -> None:
         pair.same()
 
 
-def test_a_batch_wider_than_a_team_grows_and_steps() -> None:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_batch_wider_than_a_team_grows_and_steps(threads: int) -> None:
     """The sums run over several blocks."""
     chance, free = random.Random(1), list(range(500, 700))
     wide = fused_over(torch.full((1001,), -1), torch.full((1001,), -1), torch.zeros(1000, WORDS).long(), 4)
-    wide.kernels.threads = 4
+    wide.kernels.threads = threads
     seq = [chance.randrange(1, 20) for _ in range(150)]
     last, starts = [9000 + length for length in seq], sum((length - 1) % 4 == 0 for length in seq)
     ring, taken = Ring(200, CPU), Taken(None, (range(1, starts + 1),))

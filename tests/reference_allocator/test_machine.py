@@ -15,6 +15,7 @@ from torch import Tensor
 
 from reference_allocator import BytePool, KVSpec, SWAComposite
 from reference_allocator.composites import CompositeState
+from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
@@ -45,6 +46,8 @@ class Saved:
 class Machine(RuleBasedStateMachine):
     """Rows that come, grow, lose their window, are recovered and go; the pools pack whenever they like."""
 
+    profile: Profile = "portable"
+
     @initialize(
         page_size=st.sampled_from([1, 4]),
         full_grows=st.sampled_from(["up", "down"]),
@@ -63,14 +66,11 @@ class Machine(RuleBasedStateMachine):
         pool = BytePool(64 * page_size * 30 + 32, specs)
         pool.poison()
         self.queue = Queue() if side else None
-        self.both = self.make(pool, eager=eager, checked=not guarded, side=self.queue)
+        self.both = SWAComposite(pool, eager=eager, checked=not guarded, side=self.queue, profile=self.profile)
         self.guarded = guarded
         self.views = [pool.kv_layer("full", 1)[0], pool.kv_layer("swa", swa_layers - 1)[0]]
         self.rows: list[Row] = []
         self.written = 0
-
-    def make(self, pool: BytePool, *, eager: bool, checked: bool, side: Queue | None) -> SWAComposite:
-        return SWAComposite(pool, eager=eager, checked=checked, side=side)
 
     @contextmanager
     def no_sync(self, *host: Tensor) -> Iterator[None]:
@@ -255,8 +255,7 @@ class Machine(RuleBasedStateMachine):
 class FusedMachine(Machine):
     """The same in the other profile."""
 
-    def make(self, pool: BytePool, *, eager: bool, checked: bool, side: Queue | None) -> SWAComposite:
-        return SWAComposite(pool, eager=eager, checked=checked, side=side, profile="fused")
+    profile = "fused"
 
 
 def plan_of(examples: int) -> settings:

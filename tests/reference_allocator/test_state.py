@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 from torch import Tensor
@@ -28,7 +27,7 @@ from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import kv
 from tests.reference_allocator.test_allocator import got
 from tests.reference_allocator.test_band import Event, Queue
-from tests.reference_allocator.test_machine import Machine, Row
+from tests.reference_allocator.test_machine import Machine, Row, plan_of
 
 
 def state_spec(grow: str = "up", layers: int = 2) -> StateSpec:
@@ -257,7 +256,7 @@ class ThreePools(Machine):
         pool = BytePool(64 * page_size * 30 + 160 * 8 + 32, specs)
         pool.poison()
         self.queue = Queue() if side else None
-        self.both = SWAMambaComposite(pool, eager=eager, checked=not guarded, side=self.queue)
+        self.both = SWAMambaComposite(pool, eager=eager, checked=not guarded, side=self.queue, profile=self.profile)
         self.guarded = guarded
         self.views = [pool.kv_layer("full", 1)[0], pool.kv_layer("swa", 0)[0]]
         self.states = pool.temporal_state("state", 0)
@@ -330,7 +329,13 @@ class ThreePools(Machine):
             check(self.both)
 
 
-ThreePools.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+class FusedThreePools(ThreePools):
+    """The same in the other profile."""
+
+    profile = "fused"
+
+
+ThreePools.TestCase.settings = plan_of(60)
+FusedThreePools.TestCase.settings = plan_of(60)
 TestThreePools = ThreePools.TestCase
+TestFusedThreePools = FusedThreePools.TestCase

@@ -21,8 +21,9 @@ enum FaultCell : int32_t {
   PLAN_OVERFLOW = 6
 };
 
-// The tables of one pool; mirrored by `TablesRecord` in table_kernels.py. `v_last` and `p_last` are the last rows. `cells` is the
-// error word, int64 [8], or null in a pool that is not checked; `free_cell` is where a free of an unbound page goes.
+// The tables of one pool; mirrored by `TablesRecord` in table_kernels.py. `v_last` and `p_last` are the last rows.
+// `cells` is the error word, int64 [8], or null in a pool that is not checked; `free_cell` is where a free of an
+// unbound page goes.
 struct PageTables {
   int64_t* v2p;
   int64_t* p2v;

@@ -187,10 +187,11 @@ inline Grid word_grid(int64_t channels, int64_t rows) {
   return {words == 0 ? 0 : (words + block - 1) / block, rows, block};
 }
 
-// One lane a thread, on x.
+// One lane a thread, on x; no grid for no lanes.
 inline Grid lane_grid(int64_t lanes) {
+  if (lanes <= 0) return {0, 0, 0};
   const int64_t block = lanes >= 128 ? 128 : (lanes + 31) / 32 * 32;
-  return {lanes == 0 ? 0 : (lanes + block - 1) / block, 1, block};
+  return {(lanes + block - 1) / block, 1, block};
 }
 
 #ifdef __CUDACC__
