@@ -164,11 +164,16 @@ def test_a_free_of_anything_else_reports_and_writes_nothing() -> None:
 
 
 def test_an_unchecked_free_follows_no_id_out_of_its_table() -> None:
+    """It hands on what it was given, rounded down, as portable torch does where that has a row to read."""
     pair = Pair("7", 4)
     side = pair.sides[1]
     before = side.seen()
-    side.tables.unbind(Pages(ids(-4, 4 * pair.vids, 1 << 50, pair.free_ids[0])), Ring(9, CPU), None)
+    holes, free = Ring(9, CPU), Ring(9, CPU)
+    wrong = [-1, -4, -5, 4 * pair.vids, 1 << 50, 4 * pair.free_ids[0]]
+    side.tables.unbind(Pages(torch.tensor(wrong).repeat_interleave(4), 4), holes, free)
     assert side.seen() == before
+    assert free.values.tolist() == [token // 4 for token in wrong]
+    assert holes.values.tolist() == [-1] * 6
 
 
 @pytest.mark.parametrize("page_size", PAGE_SIZES)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+import reference_allocator
+from nosync_lint.report import Report
 from reference_allocator import BytePool, KVSpec, PageAllocator, SWAComposite, join
 from reference_allocator.band import Band
 from reference_allocator.end_band import EndBand
@@ -19,6 +23,8 @@ from reference_allocator.verify import verify
 from tests.reference_allocator.pools import ids
 from tests.reference_allocator.test_band import Queue
 
+PACKAGE = Path(reference_allocator.__file__).parent
+Lint = Callable[..., Report]
 PROFILES: tuple[Profile, ...] = ("portable", "fused")
 STEPS = 150
 
@@ -270,3 +276,22 @@ def end_band(profile: Profile) -> EndBand:
     owner = PageAllocator(pool_of(1, "up", "down"), "full", virtual_pages=20, profile=profile)
     assert isinstance(owner.band, EndBand)
     return owner.band
+
+
+def test_the_linter_follows_a_free_into_both_profiles(lint: Lint) -> None:
+    """A wait that one of them had would be on a hot path."""
+    planted = {
+        "page_tables.py": "        held = tables.unbind(self.v2p, self.p2v, freed)\n",
+        "fused.py": "        count = pages.count\n",
+    }
+    files = {f"reference_allocator/{path.name}": path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py")}
+    del files["reference_allocator/naive.py"]
+    for name, before in planted.items():
+        path = f"reference_allocator/{name}"
+        assert files[path].count(before) == 1
+        files[path] = files[path].replace(before, f"{before}        print(self.v2p.sum().item())\n")
+    report = lint(files)
+    assert sorted((finding.code, Path(finding.filename).name) for finding in report.findings) == [
+        ("NSL201", "fused.py"),
+        ("NSL201", "page_tables.py"),
+    ]
