@@ -150,7 +150,9 @@ def test_a_call_is_profiled_on_a_cpu_too() -> None:
 
 
 def test_every_call_with_a_limit_is_measured() -> None:
-    assert set(launches.AT_MOST) <= {cost.call for cost in launches.COSTS if cost.heat in ("hot", "warm")}
+    rows = {cost.call for cost in launches.COSTS if cost.heat in ("hot", "warm")}
+    assert set(launches.AT_MOST) <= {*rows, launches.FUSED}
+    assert launches.launched("cpu", launches.fused_free) == (0, 0, 0, 0)
 
 
 def test_bandwidth_is_told_for_every_kernel_and_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks.allocator.pools import byte_pool, got
 from benchmarks.gpu.report import Check, Part
 from benchmarks.gpu.streams import Forward, host_micros, synchronize
-from reference_allocator import PageAllocator
+from reference_allocator import BytePool, PageAllocator
 from reference_allocator.naive import NaiveAllocator
 
 BUSY = 20.0
@@ -18,7 +19,11 @@ AT_MOST = 100
 """Microseconds."""
 PAGE_SIZE, TOKENS = 64, 8192
 RUNS, WARM_UP = 20, 3
-WAYS: dict[str, type[PageAllocator]] = {"naive": NaiveAllocator, "by position": PageAllocator}
+WAYS: dict[str, Callable[[BytePool], PageAllocator]] = {
+    "naive": partial(NaiveAllocator, name="full", checked=False),
+    "by position": partial(PageAllocator, name="full", checked=False),
+    "by position, fused": partial(PageAllocator, name="full", checked=False, profile="fused"),
+}
 
 
 class Timed(NamedTuple):
@@ -31,7 +36,7 @@ class Timed(NamedTuple):
 def timed(device: str, way: str) -> Timed:
     """Frees of rows of the same length, each behind a forward of its own."""
     forward = Forward(device)
-    allocator = WAYS[way](byte_pool(PAGE_SIZE, TOKENS // PAGE_SIZE + 2, device), "full", checked=False)
+    allocator = WAYS[way](byte_pool(PAGE_SIZE, TOKENS // PAGE_SIZE + 2, device))
     micros = []
     for _ in range(WARM_UP + RUNS):
         row = got(allocator.alloc(TOKENS))

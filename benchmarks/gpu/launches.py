@@ -8,14 +8,22 @@ from typing import Any, NamedTuple
 from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from benchmarks.allocator.calls import CALLS, Bench, Call, naive_free
+from benchmarks.allocator.calls import CALLS, PAGE_SIZE, PAGES, Bench, Call, naive_free
+from benchmarks.allocator.pools import byte_pool, got
 from benchmarks.gpu.report import Check, Part
 from benchmarks.gpu.streams import synchronize
+from reference_allocator import PageAllocator
 from reference_allocator.costs import COSTS
 
 MARK = "the measured call"
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
-AT_MOST = {"PageAllocator.free_segment": 6, "SWAComposite.free_segment": 12, "PageAllocator.alloc, no zeroing": 3}
+FUSED = "PageAllocator.free_segment, fused"
+AT_MOST = {
+    "PageAllocator.free_segment": 6,
+    "SWAComposite.free_segment": 12,
+    "PageAllocator.alloc, no zeroing": 3,
+    FUSED: 1,
+}
 """Kernels and copies, by call."""
 NAIVE = "NaiveAllocator.free_segment"
 
@@ -55,6 +63,14 @@ def launched(device: str, prepare: Callable[[Bench], Call]) -> Launched:
     return counted(profiled.events() or ())
 
 
+def fused_free(bench: Bench) -> Call:
+    """A free by position in the fused profile."""
+    pool = byte_pool(PAGE_SIZE, PAGES, bench.device)
+    allocator = PageAllocator(pool, "full", checked=bench.checked, profile="fused")
+    row = got(allocator.alloc(4 * PAGE_SIZE))
+    return lambda: allocator.free_segment(row[: 2 * PAGE_SIZE], start_pos=0)
+
+
 def measure(device: str) -> Part:
     part = Part(
         "g3: launches per call, without checks",
@@ -65,6 +81,8 @@ def measure(device: str) -> Part:
         if cost.heat in ("hot", "warm"):
             found[cost.call] = launched(device, CALLS[cost.call])
             part.rows.append((cost.call, cost.launches, *found[cost.call]))
+    found[FUSED] = launched(device, fused_free)
+    part.rows.append((FUSED, 1, *found[FUSED]))
     naive = launched(device, naive_free)
     part.rows.append((NAIVE, 9, *naive))
     stops = sum(one.crossed + one.waits for one in found.values())
