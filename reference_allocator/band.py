@@ -377,7 +377,7 @@ class Band(ABC):
     def _compact(self, low: int, count: int, *, descending: bool) -> None:
         """Empties the pages from `low` at one edge of the region into the holes that are best in that order."""
         self._sort_holes(descending=descending)
-        self.tables.pack(self.hole_list, low, count, descending=descending)
+        self.tables.pack(self.hole_list, low, count, most=min(count, self.live), descending=descending)
 
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copies what physical pages hold to others (both int64 `[k]`, no page in both).
@@ -398,7 +398,7 @@ class Band(ABC):
         """
         sink = self.tables.page_list(1)
         sink.reset(self.tables.physical[:1])
-        self.tables.pack(sink, self.pages, 1, descending=False)
+        self.tables.pack(sink, self.pages, 1, most=1, descending=False)
 
     def await_forward(self) -> None:
         """The current stream waits for the forward in flight. Does not block the host."""

@@ -283,15 +283,17 @@ class FusedTables(PageTables):
         """See `PageTables`."""
         self._fill(Taken(Pages(physical), ()))
 
-    def pack(self, holes: PageList, low: int, count: int, *, descending: bool) -> None:
-        """See `PageTables`: three launches."""
+    def pack(self, holes: PageList, low: int, count: int, *, most: int, descending: bool) -> None:
+        """See `PageTables`: three launches, two where nothing can be live."""
         ring, threads = _ring(holes), self.kernels.threads
         scratch = self.v2p.new_empty(3 * count + 1)
-        moves = ctypes.byref(MovesRecord(*(scratch.data_ptr() + 8 * count * part for part in range(4)), count))
+        parts = [scratch.data_ptr() + 8 * count * part for part in range(4)]
+        moves = ctypes.byref(MovesRecord(*parts, count))
         before = ring.straightened()
         ordered = before.storage.data_ptr() + 8 * before.at
         self.kernels.launch("pack_plan", self._tables, moves, ordered, low, not descending, threads)
-        self.kernels.launch("copy_pages", moves, *self._envelopes, threads)
+        if most:
+            self.kernels.launch("copy_pages", ctypes.byref(MovesRecord(*parts, most)), *self._envelopes, threads)
         left = before.length - count
         self.kernels.launch("pack_commit", self._tables, moves, ordered, ring.renewed(left).data_ptr(), left)
 

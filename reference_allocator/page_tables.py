@@ -108,8 +108,8 @@ class PageTables(ABC):
         """Fills physical pages (int64 `[k]`, one id behind another) with zeros."""
 
     @abstractmethod
-    def pack(self, holes: PageList, low: int, count: int, *, descending: bool) -> None:
-        """Moves what lives in the `count` pages from `low` to the first of `holes`, and drops as many of those.
+    def pack(self, holes: PageList, low: int, count: int, *, most: int, descending: bool) -> None:
+        """Moves what lives in the `count` pages from `low`, at most `most`, to the first of `holes`; drops `count` ones.
 
         The list is in order, the best target first: the highest where it is `descending`, and then targets lie above.
         """
@@ -204,9 +204,9 @@ class TorchTables(PageTables):
         """See `PageTables`: 1 launch."""
         self.facts.envelopes.index_fill_(0, physical, 0)
 
-    def pack(self, holes: PageList, low: int, count: int, *, descending: bool) -> None:
+    def pack(self, holes: PageList, low: int, count: int, *, most: int, descending: bool) -> None:
         """See `PageTables`: about 25 launches, two per megabyte moved more."""
-        moves, left = tables.plan_pack(self.p2v, holes.values, self.physical[low : low + count], low)
+        moves, left = tables.plan_pack(self.p2v, holes.values, self.physical[low : low + count], low, most)
         holes.reset(left)
         if self.facts.error is not None:
             outside = moves.target - (low + count - 1) if descending else low - moves.target

@@ -190,24 +190,26 @@ class Moves(NamedTuple):
     pages: Tensor
 
 
-def plan_pack(p2v: Tensor, sorted_holes: Tensor, band: Tensor, low: int) -> tuple[Moves, Tensor]:
-    """Which live pages of the `m` at the frontier move to which holes, and the holes that stay.
+def plan_pack(p2v: Tensor, sorted_holes: Tensor, band: Tensor, low: int, most: int) -> tuple[Moves, Tensor]:
+    """Which live pages of those at the frontier move to which holes, and the holes that stay.
 
-    `band` lists the physical pages of the frontier, the first of them `low`; `sorted_holes` has the best target first
-    and at least `m` entries. Holes inside the band come last in that order, so targets always lie outside.
+    `band` lists the `n` physical pages of the frontier, the first of them `low`; at most `most` of them are live, and
+    there are so many lanes. `sorted_holes` has the best target first and at least `n` entries. Holes inside the band
+    come last in that order, so targets always lie outside.
     """
-    m = band.numel()
-    owners = p2v[low : low + m]
+    n = band.numel()
+    owners = p2v[low : low + n]
     live = owners >= 0
     rank = torch.cumsum(live, 0)
     count = rank[-1:]
-    lane = torch.arange(max(m, sorted_holes.numel() - m), device=p2v.device)
-    ok = lane[:m] < count
-    # Lanes of holes all land in lane m, which is cut off.
-    slot = torch.where(live, rank - 1, m)
-    source = torch.zeros(m + 1, dtype=torch.int64, device=p2v.device).scatter_(0, slot, band)[:m] * ok
-    moves = Moves(ok, source, sorted_holes[:m] * ok, p2v[source])
-    return moves, sorted_holes[lane[: sorted_holes.numel() - m] + count]
+    left = sorted_holes.numel() - n
+    lane = torch.arange(max(most, left), device=p2v.device)
+    ok = lane[:most] < count
+    # Lanes of holes all land in lane n, which is cut off.
+    slot = torch.where(live, rank - 1, n)
+    source = torch.zeros(n + 1, dtype=torch.int64, device=p2v.device).scatter_(0, slot, band)[:most] * ok
+    moves = Moves(ok, source, sorted_holes[:most] * ok, p2v[source])
+    return moves, sorted_holes[lane[:left] + count]
 
 
 def commit_pack(v2p: Tensor, p2v: Tensor, moves: Moves) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference_allocator import PageAllocator, join
+from reference_allocator import PageAllocator, join, tables
 from reference_allocator.end_band import EndBand
 from reference_allocator.errors import ArgumentError, BindingError, CapacityError, StateError
 from reference_allocator.pages import Pages
@@ -349,6 +349,16 @@ def test_a_compaction_needs_memory_for_ids_only() -> None:
     with Largest() as seen:
         up.band.pack(4)
     assert 0 < seen.bytes <= 8 * 16 < up.band.page_bytes
+
+
+def test_no_more_pages_are_copied_than_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a pool that is mostly holes, when it is packed, then copies are as many as pages that can be live."""
+    copied = []
+    monkeypatch.setattr(tables, "copy_pages", lambda pages, source, target, scratch: copied.append(source.numel()))
+    up, tokens = filled(byte_pool())
+    up.free_segment(tokens[:28], start_pos=0)
+    assert up.band.pack(7) == 7
+    assert copied == [1]
 
 
 def test_a_shortage_waits_on_the_stream_for_compactions_under_way() -> None:

@@ -123,7 +123,7 @@ def test_a_plan_empties_the_band_whatever_the_holes(up: bool) -> None:
             continue
         low = region[-1] + 1 - m if up else region[0]
         ordered = torch.sort(ids(*holes), descending=not up).values
-        moves, left = tables.plan_pack(p2v, ordered, torch.arange(20)[low : low + m], low)
+        moves, left = tables.plan_pack(p2v, ordered, torch.arange(20)[low : low + m], low, min(m, len(live)))
         tables.copy_pages(envelopes, moves.source, moves.target, torch.empty(2, 2, dtype=torch.int64))
         tables.commit_pack(v2p, p2v, moves)
         kept = set(region) - set(range(low, low + m))
