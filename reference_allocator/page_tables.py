@@ -109,7 +109,7 @@ class PageTables(ABC):
 
     @abstractmethod
     def pack(self, holes: PageList, low: int, count: int, *, most: int, descending: bool) -> None:
-        """Moves what lives in the `count` pages from `low`, at most `most`, to the first of `holes`; drops `count` ones.
+        """Moves what lives in the `count` pages from `low`, at most `most`, to the first of `holes`, and drops `count`.
 
         The list is in order, the best target first: the highest where it is `descending`, and then targets lie above.
         """
