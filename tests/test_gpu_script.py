@@ -17,7 +17,7 @@ import torch
 from torch.autograd import DeviceType
 
 from benchmarks.allocator.churn import Case, dispatched
-from benchmarks.gpu import allocator, bandwidth, compaction, frees, launches, same_bits, trace
+from benchmarks.gpu import allocator, bandwidth, compaction, frees, launches, same_bits, same_tables, trace
 from benchmarks.gpu.report import Check, Part, summary, write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,12 +147,29 @@ def test_launches_and_waits_are_counted_inside_the_marked_call() -> None:
 
 def test_a_call_is_profiled_on_a_cpu_too() -> None:
     assert launches.launched("cpu", launches.CALLS["PageAllocator.free_segment"]) == (0, 0, 0, 0)
+    assert launches.launched("cpu", launches.CALLS[launches.FUSED_FREE], "fused") == (0, 0, 0, 0)
 
 
 def test_every_call_with_a_limit_is_measured() -> None:
     rows = {cost.call for cost in launches.COSTS if cost.heat in ("hot", "warm")}
-    assert set(launches.AT_MOST) <= {*rows, launches.FUSED}
-    assert launches.launched("cpu", launches.fused_free) == (0, 0, 0, 0)
+    assert set(launches.AT_MOST) <= set(rows)
+
+
+@pytest.mark.parametrize("pools", [1, 2, 3])
+def test_the_same_tables_are_seen_and_others_too(pools: int) -> None:
+    case = Case(16, pools, False)
+    assert same_tables.differing("cpu", case, 60) == (0, [])
+    short, long = (same_tables.Churn(case, same_tables.unwatched) for _ in range(2))
+    short.run(40)
+    long.run(60)
+    assert same_tables.state(short) != same_tables.state(long)
+
+
+def test_tables_are_compared_in_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(same_tables, "differing", lambda _, case, __: (case.pools - 1, []))
+    part = same_tables.measure("cpu")
+    assert [row[4] for row in part.rows] == [case.pools - 1 for case in same_tables.CASES]
+    assert [(check.measured, check.met) for check in part.checks] == [("12 differ", False)]
 
 
 def test_bandwidth_is_told_for_every_kernel_and_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from benchmarks.allocator.pools import byte_pool, got
 from reference_allocator import PageAllocator, StaticSWAComposite, SWAComposite, SWAMambaComposite, chain, join
 from reference_allocator.float_band import FloatBand
 from reference_allocator.naive import NaiveAllocator
+from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 
 PAGE_SIZE = 4
@@ -26,10 +27,11 @@ Kind = TypeVar("Kind", PageAllocator, SWAComposite, StaticSWAComposite)
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a call is set up: on which device, with or without checks."""
+    """Where a call is set up: on which device, with or without checks, in which profile."""
 
     device: str
     checked: bool
+    profile: Profile = "portable"
 
     def ids(self, *values: int) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self.device)
@@ -37,15 +39,19 @@ class Bench:
     def one(self, name: str = "full") -> PageAllocator:
         """One of two neighbours that each own their ids."""
         pool = byte_pool(PAGE_SIZE, PAGES, self.device)
-        owners = {each: PageAllocator(pool, each, checked=self.checked) for each in ("full", "swa")}
+        owners = {
+            each: PageAllocator(pool, each, checked=self.checked, profile=self.profile) for each in ("full", "swa")
+        }
         join(owners["full"].band, owners["swa"].band)
         return owners[name]
 
     def three(self) -> SWAMambaComposite:
-        return SWAMambaComposite(byte_pool(PAGE_SIZE, PAGES, self.device, pools=3), checked=self.checked)
+        pool = byte_pool(PAGE_SIZE, PAGES, self.device, pools=3)
+        return SWAMambaComposite(pool, checked=self.checked, profile=self.profile)
 
     def both(self) -> SWAComposite:
-        return SWAComposite(byte_pool(PAGE_SIZE, PAGES, self.device), checked=self.checked)
+        pool = byte_pool(PAGE_SIZE, PAGES, self.device)
+        return SWAComposite(pool, checked=self.checked, profile=self.profile)
 
     def fixed(self) -> StaticSWAComposite:
         size = PAGES * PAGE_SIZE

@@ -30,6 +30,7 @@ from benchmarks.allocator.pools import byte_pool
 from benchmarks.document import table
 from reference_allocator import PageAllocator, SWAComposite, SWAMambaComposite
 from reference_allocator.float_band import FloatBand
+from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import verify
 
@@ -83,7 +84,9 @@ def dispatched(*host: Tensor) -> Iterator[Callable[[], int]]:
 class Churn:
     """One case while it runs. On a device other than the CPU nothing is compared, as that would wait for it."""
 
-    def __init__(self, case: Case, watch: Watch = dispatched, device: str = "cpu") -> None:
+    def __init__(
+        self, case: Case, watch: Watch = dispatched, device: str = "cpu", profile: Profile = "portable"
+    ) -> None:
         self.chance = random.Random(repr(case))
         self.size = case.page_size
         self.watch = watch
@@ -91,10 +94,10 @@ class Churn:
         pool = byte_pool(case.page_size, PAGES, device, pools=max(2, case.pools))
         self.allocator: PageAllocator | SWAComposite
         if case.pools == 1:
-            self.allocator = PageAllocator(pool, "full", eager=case.eager, checked=False)
+            self.allocator = PageAllocator(pool, "full", eager=case.eager, checked=False, profile=profile)
         else:
             kind = SWAComposite if case.pools == 2 else SWAMambaComposite
-            self.allocator = kind(pool, eager=case.eager, checked=False)
+            self.allocator = kind(pool, eager=case.eager, checked=False, profile=profile)
         self.contents = Contents(pool, self.allocator)
         self.requests: list[Request] = []
         self.slots: list[tuple[Tensor, Tensor]] = []

@@ -1,6 +1,6 @@
 """Measures the reference allocator on a GPU, in parts; the last table says which targets were met.
 
-usage: python -m benchmarks.gpu.allocator [g1 ... g6]
+usage: python -m benchmarks.gpu.allocator [g1 ... g7]
 
 Needs the CUDA build of torch, a GPU and nvcc; without them it says so in one line and exits 2. Exits 1 where a target
 is missed or a part fails; the other parts are measured all the same. Everything is written to `$OUT/allocator.json`, or
@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from benchmarks.gpu import bandwidth, compaction, frees, launches, same_bits, trace
+from benchmarks.gpu import bandwidth, compaction, frees, launches, same_bits, same_tables, trace
 from benchmarks.gpu.report import Check, Part, circumstances, summary, write
 
 Measure = Callable[[str], Part]
@@ -29,6 +29,7 @@ PARTS: dict[str, Measure] = {
     "g4": bandwidth.measure,
     "g5": compaction.measure,
     "g6": same_bits.measure,
+    "g7": same_tables.measure,
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from benchmarks.allocator.pools import byte_pool, got
@@ -20,9 +19,9 @@ AT_MOST = 100
 PAGE_SIZE, TOKENS = 64, 8192
 RUNS, WARM_UP = 20, 3
 WAYS: dict[str, Callable[[BytePool], PageAllocator]] = {
-    "naive": partial(NaiveAllocator, name="full", checked=False),
-    "by position": partial(PageAllocator, name="full", checked=False),
-    "by position, fused": partial(PageAllocator, name="full", checked=False, profile="fused"),
+    "naive": lambda pool: NaiveAllocator(pool, "full", checked=False),
+    "by position": lambda pool: PageAllocator(pool, "full", checked=False),
+    "fused": lambda pool: PageAllocator(pool, "full", checked=False, profile="fused"),
 }
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from torch import profiler
 from torch._C._autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.profiler import ProfilerActivity, record_function
 
-from benchmarks.allocator.calls import CALLS, PAGE_SIZE, PAGES, Bench, Call, naive_free
-from benchmarks.allocator.pools import byte_pool, got
+from benchmarks.allocator.calls import CALLS, Bench, Call, naive_free
 from benchmarks.gpu.report import Check, Part
 from benchmarks.gpu.streams import synchronize
-from reference_allocator import PageAllocator
-from reference_allocator.costs import COSTS
+from reference_allocator.costs import COSTS, FUSED
+from reference_allocator.page_tables import Profile
 
 MARK = "the measured call"
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
-FUSED = "PageAllocator.free_segment, fused"
-AT_MOST = {
-    "PageAllocator.free_segment": 6,
-    "SWAComposite.free_segment": 12,
-    "PageAllocator.alloc, no zeroing": 3,
-    FUSED: 1,
-}
+FUSED_FREE = "PageAllocator.free_segment"
+AT_MOST = {"PageAllocator.free_segment": 6, "SWAComposite.free_segment": 12, "PageAllocator.alloc, no zeroing": 3}
 """Kernels and copies, by call."""
 NAIVE = "NaiveAllocator.free_segment"
 
@@ -49,26 +44,18 @@ def counted(events: Iterable[Any]) -> Launched:
     return Launched(len(on_device) - len(copies), moved, len(copies) - moved, waits)
 
 
-def launched(device: str, prepare: Callable[[Bench], Call]) -> Launched:
+def launched(device: str, prepare: Callable[[Bench], Call], profile: Profile = "portable") -> Launched:
     """What one call launches, the second time that it is made."""
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA] if device == "cuda" else [ProfilerActivity.CPU]
-    bench = Bench(device, checked=False)
+    bench = Bench(device, checked=False, profile=profile)
     prepare(bench)()
     call = prepare(bench)
     synchronize(device)
-    with profile(activities=activities) as profiled:
+    with profiler.profile(activities=activities) as profiled:
         with record_function(MARK):
             call()
         synchronize(device)
     return counted(profiled.events() or ())
-
-
-def fused_free(bench: Bench) -> Call:
-    """A free by position in the fused profile."""
-    pool = byte_pool(PAGE_SIZE, PAGES, bench.device)
-    allocator = PageAllocator(pool, "full", checked=bench.checked, profile="fused")
-    row = got(allocator.alloc(4 * PAGE_SIZE))
-    return lambda: allocator.free_segment(row[: 2 * PAGE_SIZE], start_pos=0)
 
 
 def measure(device: str) -> Part:
@@ -81,12 +68,18 @@ def measure(device: str) -> Part:
         if cost.heat in ("hot", "warm"):
             found[cost.call] = launched(device, CALLS[cost.call])
             part.rows.append((cost.call, cost.launches, *found[cost.call]))
-    found[FUSED] = launched(device, fused_free)
-    part.rows.append((FUSED, 1, *found[FUSED]))
+    fused = {}
+    for cost in COSTS:
+        if cost.heat in ("hot", "warm") and cost.call in FUSED:
+            fused[cost.call] = launched(device, CALLS[cost.call], "fused")
+            part.rows.append((f"{cost.call}, fused", FUSED[cost.call][0], *fused[cost.call]))
     naive = launched(device, naive_free)
     part.rows.append((NAIVE, 9, *naive))
-    stops = sum(one.crossed + one.waits for one in found.values())
-    part.checks.append(Check(f"no wait and no copy from or to the host in {len(found)} calls", str(stops), stops == 0))
+    calls = [*found.values(), *fused.values()]
+    stops = sum(one.crossed + one.waits for one in calls)
+    part.checks.append(Check(f"no wait and no copy from or to the host in {len(calls)} calls", str(stops), stops == 0))
+    free = fused[FUSED_FREE].kernels + fused[FUSED_FREE].moved
+    part.checks.append(Check(f"{FUSED_FREE}, fused: 1 launch", str(free), free == 1))
     for call, most in AT_MOST.items():
         launches = found[call].kernels + found[call].moved
         part.checks.append(Check(f"{call}: 1 to {most} launches", str(launches), 1 <= launches <= most))
