@@ -86,6 +86,19 @@ def test_the_map_names_every_module() -> None:
     assert named == {path.name for path in PACKAGE.glob("*.py")} - {"__init__.py"}
 
 
+def test_what_only_a_gpu_runs_is_listed_by_name() -> None:
+    """Whatever uses a device or a stream of CUDA."""
+    on_cuda = set()
+    for path in PACKAGE.glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+            for inner in node.body if isinstance(node, ast.ClassDef) else [node]:
+                if isinstance(inner, ast.FunctionDef) and "torch.cuda." in "\n".join(map(ast.unparse, inner.body)):
+                    on_cuda.add(f"{path.stem}.{owner}{inner.name}")
+    listed = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8").partition("## What only a GPU runs")[2]
+    assert set(re.findall(r"^\| `([\w.]+)`", listed, re.MULTILINE)) == on_cuda
+
+
 def imports_of(path: Path) -> set[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
