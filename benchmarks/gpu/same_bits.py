@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from benchmarks.allocator.conv_operands import Kernel, contiguous, kernels, pool_view
+from benchmarks.allocator.bindings import available
+from benchmarks.allocator.conv_operands import contiguous, kernels, pool_view
 from benchmarks.gpu.report import Check, Part
+from reference_allocator import abi, ffi
+from reference_allocator.abi import Call
 
 SIZES = ((7, 64), (33, 520), (5, 4096))
 """Slots and channels; a multiple of 8, as the all-reduce kernels want it."""
@@ -22,30 +26,28 @@ def differing(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> int:
     )
 
 
-def compared(device: str, slots: int, channels: int, *, strided: bool) -> dict[str, int]:
+def compared(device: str, slots: int, channels: int, way: Call, *, strided: bool) -> dict[str, int]:
     """Elements that differ, by kernel, each run once on either side, one after another on one state."""
     views = [pool_view(slots, channels, where) for where in ("cpu", device)]
     host, other = (kernels(view if strided else contiguous(view)) for view in views)
     found = {}
     for name in host:
-        run(host[name], other[name])
+        host[name].run()
+        other[name].run(via=way)
         found[name] = differing(host[name].written, other[name].written)
     return found
 
 
-def run(*pair: Kernel) -> None:
-    for kernel in pair:
-        kernel.run()
-
-
 def measure(device: str) -> Part:
-    part = Part("g6: elements whose bits differ between the device and the host", ("slots", "channels", "state"))
+    part = Part(
+        "g6: elements whose bits differ between the device and the host", ("slots", "channels", "state", "called by")
+    )
     names: list[str] = []
     total = 0
-    for slots, channels in SIZES:
-        for strided in (False, True):
-            found = compared(device, slots, channels, strided=strided)
-            names, total = list(found), total + sum(found.values())
-            part.rows.append((slots, channels, "strided" if strided else "contiguous", *found.values()))
+    ways = {"ctypes": abi.call, **({"tvm-ffi": ffi.call} if available() else {})}
+    for (slots, channels), strided, way in itertools.product(SIZES, (False, True), ways):
+        found = compared(device, slots, channels, ways[way], strided=strided)
+        names, total = list(found), total + sum(found.values())
+        part.rows.append((slots, channels, "strided" if strided else "contiguous", way, *found.values()))
     part.checks.append(Check(f"the same bits from {len(names)} kernels", f"{total} differ", total == 0))
     return Part(part.title, (*part.head, *names), part.rows, part.checks)
