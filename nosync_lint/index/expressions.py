@@ -354,12 +354,13 @@ class ExpressionLowering:
             base, index = self.lower(target.value), self.lower(target.slice)
             self._write(target, base, index, value, None)
         elif isinstance(target, ast.Tuple | ast.List):
-            starred = any(isinstance(part, ast.Starred) for part in target.elts)
+            behind = 0
             for position, part in enumerate(target.elts):
                 if isinstance(part, ast.Starred):
-                    self._bind(part.value, ("list", (("elem", value),)))
+                    behind = len(target.elts)
+                    self._bind(part.value, ("rest", value, position, position + 1 - behind))
                 else:
-                    self._bind(part, ("elem", value) if starred else ("item", value, position))
+                    self._bind(part, ("item", value, position - behind))
 
     def _write(self, node: ast.expr, base: Expr, index: Expr, value: Expr, op: str | None) -> None:
         scope = self.scope

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from nosync_lint.index.expressions import OPERATORS, ExpressionLowering, place
+from nosync_lint.index.functional_records import made_class, named_by_base
 from nosync_lint.index.records import OPAQUE, AttributeWrite, ClassRecord, Definition, Expr
 
 
@@ -54,6 +55,10 @@ class Lowering(ExpressionLowering):
         self.lower(node.value)
 
     def _assign(self, node: ast.Assign) -> None:
+        made = made_class(node)
+        if made is not None:
+            self._class(made)
+            return
         value = self.lower(node.value)
         for target in node.targets:
             self._bind(target, value)
@@ -253,7 +258,7 @@ class Lowering(ExpressionLowering):
         outer.reads |= scope.reads
 
     def _class(self, node: ast.ClassDef) -> None:
-        outer = self.scope
+        outer, node = self.scope, named_by_base(node)
         prefix = f"{outer.qualname}." if outer.qualname else ""
         number = len(self.classes)
         bases = self._alone(node.bases)

@@ -12,7 +12,8 @@ Expressions are nested tuples whose first item names the form:
     ("opaque",)
 
 Definitions of local names use these besides: ("elem", iterable) for a loop variable, ("item", value, i) for
-an unpacked position, ("enter", manager) for `with ... as`, ("aug", op, old, value), ("func", i), ("class", i),
+an unpacked position (from the end where it is negative), ("rest", value, start, stop) for the starred one (`stop`
+0 or negative), ("enter", manager) for `with ... as`, ("aug", op, old, value), ("func", i), ("class", i),
 ("import", module, name, level). Comprehension variables are renamed (`x` to `x~3`), so that a name has one
 meaning in a function and definitions can be searched by scanning.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nosync_lint.index.records import Expr
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, element, field, vote
 
@@ -26,6 +27,8 @@ def builtin_call(name: str, arguments: Arguments, operations: Operations) -> Val
         return Value(form)
     args = arguments()
     first = args[0] if args else UNKNOWN
+    if form == first.kind == "tuple":
+        return first
     if form in ("list", "tuple", "set", "iter"):
         return Value(form, items=element(first) if args else None)
     if form == "dict":
@@ -75,3 +78,22 @@ def container_call(base: Value, name: str, arguments: Arguments) -> Value | None
     if kind in ("int", "float", "bool", "none"):
         return UNKNOWN
     return None
+
+
+def container_item(base: Value, index: Expr) -> Value:
+    """`base[index]` of a list, tuple, dictionary or set, and of an array."""
+    kind, items = base.kind, base.items
+    if kind == "dict" and index[0] == "const" and base.ref is not None:
+        return field(base, index[1])
+    if kind not in _CONTAINERS:
+        return Value("numpy") if kind == "numpy" else BOTTOM if kind == "bottom" else UNKNOWN
+    if index[0] == "slice":
+        bounds = [bound[1] for bound in index[1:] if bound[0] == "const"]
+        if kind == "tuple" and isinstance(items, tuple) and not isinstance(items, Value) and len(bounds) == 3:
+            return base._replace(items=items[slice(*bounds)])
+        return base._replace(items=items if isinstance(items, Value) else vote(items or ()))
+    if isinstance(items, Value):
+        return items
+    if items and index[0] == "const" and isinstance(index[1], int) and -len(items) <= index[1] < len(items):
+        return items[index[1]]  # type: ignore[no-any-return]
+    return vote(items) if items else UNKNOWN

@@ -11,15 +11,16 @@ from typing import Any
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.batches import Batches, tensor_of, unpacked
-from nosync_lint.link.builtin_calls import builtin_call, container_call
+from nosync_lint.link.builtin_calls import builtin_call, container_call, container_item
 from nosync_lint.link.cxx_models import loaded, loaders
 from nosync_lint.link.flow import enclosing
-from nosync_lint.link.indexing import IndexShape, index_part
+from nosync_lint.link.indexing import IndexShape, index_part, kept_dense
 from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project
+from nosync_lint.link.record_fields import RecordFields
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, field, vote
+from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, vote
 
 MAX_FIELDS = 24
 """A dictionary literal with more entries than this is a mapping of one kind of value."""
@@ -36,6 +37,7 @@ class Evaluation(Names):
     ) -> None:
         super().__init__(project, operations, solver, elsewhere)
         self.batches = Batches(operations)
+        self.records = RecordFields(project, self._field)
         self._same: dict[tuple[int, str], Value | Node] = {}
         self._named: dict[tuple[int, str, int, int], Value] = {}
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
@@ -123,6 +125,10 @@ class Evaluation(Names):
             return base.items[place] if place < len(base.items) else UNKNOWN
         return UNKNOWN
 
+    def _field(self, number: int, name: str) -> Value:
+        """A field of an instance of a class."""
+        return self.by_name(self.solver.read(("attr", number, name)), name)
+
     def _by_unique_name(self, name: str) -> Value:
         """An attribute of an unknown object, where a single family of classes has one of that name."""
         family = self.dispatch.family(name)
@@ -149,7 +155,7 @@ class Evaluation(Names):
 
     def _arguments(self, call: Expr, at: At) -> tuple[list[Value], dict[str, Value]]:
         """The values of a call's arguments. Only asked for where the result depends on them: most do not."""
-        args = [tensor_of(self.evaluate(arg, at)) for arg in call[2]]
+        args = [self.records.positions(tensor_of(self.evaluate(arg, at))) for arg in call[2]]
         return args, {name: tensor_of(self.evaluate(value, at)) for name, value in call[3] if name}
 
     def _method_call(self, base: Value, name: str, call: Expr, at: At) -> Value | None:
@@ -163,6 +169,8 @@ class Evaluation(Names):
             base = base.items
         if base.kind == "tensor":
             return operations.method(name, base, *self._arguments(call, at)) or UNKNOWN
+        if base.kind in ("object", "class") and (made := self.records.method(base, name)) is not None:
+            return made
         if base.kind in ("unknown", "object") and operations.passes(name) and call[2]:
             return self.evaluate(call[2][0], at)
         if base.kind == "unknown" and operations.moves(name):
@@ -196,7 +204,7 @@ class Evaluation(Names):
             name = callee.ref
             if name.startswith("builtins."):
                 return builtin_call(name[9:], lambda: self._iterables(call, at), self.operations)
-            told = self.told_of(name)
+            told = self.told_of(name) or self.records.function(name, call, lambda arg: self.evaluate(arg, at))
             if told is not None:
                 return told
             if self.operations.makes_group(name):
@@ -283,7 +291,7 @@ class Evaluation(Names):
         return Value("object", where=held.where, ref=(name,), trust=1, why=held.why)
 
     def _eval_sub(self, expr: Expr, at: At) -> Value:
-        base = self.evaluate(expr[1], at)
+        base = self.records.positions(self.evaluate(expr[1], at))
         if base.kind == "batch":
             item = self.batches.item(base, expr[2])
             if item is not None:
@@ -291,21 +299,7 @@ class Evaluation(Names):
             base = base.items
         if base.kind == "tensor":
             return self.subscript(base, expr[2], at)
-        if base.kind == "dict" and expr[2][0] == "const" and base.ref is not None:
-            return field(base, expr[2][1])
-        if base.kind in ("list", "tuple", "dict", "iter", "set"):
-            items = base.items
-            index = expr[2]
-            if index[0] == "slice":
-                return base._replace(items=items if isinstance(items, Value) else vote(items or ()))
-            if isinstance(items, Value):
-                return items
-            if items and index[0] == "const" and isinstance(index[1], int) and -len(items) <= index[1] < len(items):
-                return items[index[1]]  # type: ignore[no-any-return]
-            return vote(items) if items else UNKNOWN
-        if base.kind == "numpy":
-            return Value("numpy")
-        return BOTTOM if base.kind == "bottom" else UNKNOWN
+        return container_item(base, expr[2])
 
     def subscript(self, base: Value, index: Expr, at: At) -> Value:
         """`tensor[index]`: same place and dtype class, and the rank where the index tells it."""
@@ -315,13 +309,15 @@ class Evaluation(Names):
         rank = None
         if base.rank is not None and shape.rank_change is not None:
             rank = base.rank + shape.rank_change
-        return base._replace(rank=rank if rank is None or rank >= 0 else None, dense=_kept_dense(base.dense, index))
+        return base._replace(rank=rank if rank is None or rank >= 0 else None, dense=kept_dense(base.dense, index))
 
     def index_shape(self, index: Expr, at: At) -> IndexShape:
         """The items of an index, classified."""
         if index[0] == "tuple":
             return IndexShape([self._index_part(part, at, nested=True) for part in index[1]])
-        value = self.evaluate(index, at) if index[0] in ("name", "attr", "call", "sub") else UNKNOWN
+        value = UNKNOWN
+        if index[0] in ("name", "attr", "call", "sub"):
+            value = self.records.positions(self.evaluate(index, at))
         if value.kind == "tuple" and isinstance(value.items, tuple) and not isinstance(value.items, Value):
             return IndexShape([index_part(one) for one in value.items])  # as many indices as it holds
         if value.kind == "tuple":
@@ -383,9 +379,13 @@ class Evaluation(Names):
         return vote([self.evaluate(expr[2], at), self.evaluate(expr[3], at)])
 
     def _eval_tuple(self, expr: Expr, at: At) -> Value:
-        if any(part[0] == "star" for part in expr[1]):
-            return Value("tuple", items=vote([self.evaluate(part, at) for part in expr[1]]))
-        return Value("tuple", items=tuple(self.evaluate(part, at) for part in expr[1][:12]))
+        items: list[Value] = []
+        for part in expr[1][:12]:
+            row = self.records.positions(self.evaluate(part[1], at)) if part[0] == "star" else None
+            if row is not None and (row.kind != "tuple" or isinstance(row.items, Value | None)):
+                return Value("tuple", items=vote([self.evaluate(one, at) for one in expr[1]]))
+            items += [self.evaluate(part, at)] if row is None else row.items
+        return Value("tuple", items=tuple(items[:12]))
 
     def _eval_list(self, expr: Expr, at: At) -> Value:
         return Value(
@@ -420,21 +420,28 @@ class Evaluation(Names):
         return Value(expr[1], items=capped(self.evaluate(expr[2], at)))
 
     def _eval_star(self, expr: Expr, at: At) -> Value:
-        return element(self.evaluate(expr[1], at))
+        return element(self.records.positions(self.evaluate(expr[1], at)))
 
     def _eval_elem(self, expr: Expr, at: At) -> Value:
-        value = self.evaluate(expr[1], at)
+        value = self.records.positions(self.evaluate(expr[1], at))
         if value.kind in ("unknown", "object"):
             return self.batches.loaded(expr[1]) or UNKNOWN
         return UNKNOWN if value.kind == "batch" else element(value)
 
     def _eval_item(self, expr: Expr, at: At) -> Value:
-        value = self.evaluate(expr[1], at)
+        value = self.records.positions(self.evaluate(expr[1], at))
         items = value.items
         if value.kind == "tuple" and isinstance(items, tuple) and not isinstance(items, Value):
-            found: Value = items[expr[2]] if expr[2] < len(items) else UNKNOWN
+            found: Value = items[expr[2]] if -len(items) <= expr[2] < len(items) else UNKNOWN
             return found
         return unpacked(value)
+
+    def _eval_rest(self, expr: Expr, at: At) -> Value:
+        value = self.records.positions(self.evaluate(expr[1], at))
+        items = value.items
+        if value.kind == "tuple" and isinstance(items, tuple) and not isinstance(items, Value):
+            return Value("list", items=vote(items[expr[2] : expr[3] or None]))
+        return Value("list", items=unpacked(value))
 
     def _eval_enter(self, expr: Expr, at: At) -> Value:
         value = self.evaluate(expr[1], at)
@@ -477,17 +484,6 @@ def _wrapped(declared: Value, data: Value) -> Value:
     if declared.where is None or data.accelerated:
         return data._replace(dtype=dtype)
     return data._replace(where=declared.where, dtype=dtype, trust=min(declared.trust, data.trust))
-
-
-def _kept_dense(dense: bool | str | None, index: Expr) -> bool | str | None:
-    """The density of a view: whole rows stay dense, steps and cut columns leave gaps, and a copy by index is dense."""
-    first, *rest = index[1] if index[0] == "tuple" else (index,)
-    whole = ("const", None)
-    if any(part[0] == "slice" and part[3] not in (whole, ("const", 1)) for part in (first, *rest)):
-        return False
-    if first[0] == "slice" and any(part[0] == "slice" and part[1:3] != (whole, whole) for part in rest):
-        return False
-    return dense if first[0] in ("slice", "const") and not rest and dense != "reordered" else None
 
 
 def _constant(value: Any) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nosync_lint.index.records import Expr
 from nosync_lint.link.values import HOST, Value
 
 
@@ -65,3 +66,14 @@ def index_part(value: Value) -> tuple[str, Value]:
     if kind == "object" and value.ref and value.ref[0] == "builtins.slice":
         return "slice", value
     return "unknown", value
+
+
+def kept_dense(dense: bool | str | None, index: Expr) -> bool | str | None:
+    """The density of a view: whole rows stay dense, steps and cut columns leave gaps, and a copy by index is dense."""
+    first, *rest = index[1] if index[0] == "tuple" else (index,)
+    whole = ("const", None)
+    if any(part[0] == "slice" and part[3] not in (whole, ("const", 1)) for part in (first, *rest)):
+        return False
+    if first[0] == "slice" and any(part[0] == "slice" and part[1:3] != (whole, whole) for part in rest):
+        return False
+    return dense if first[0] in ("slice", "const") and not rest and dense != "reordered" else None

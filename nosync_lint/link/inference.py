@@ -13,6 +13,7 @@ from nosync_lint.link.evaluation import Evaluation
 from nosync_lint.link.names import FILLED, At
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Class, Fill, Function, Project
+from nosync_lint.link.record_fields import given_by, remade
 from nosync_lint.link.solver import Node, Solver
 from nosync_lint.link.values import NONE, UNKNOWN, Origin, Value, capped, vote, with_fills
 
@@ -52,6 +53,11 @@ class Inference(Evaluation):
         for caller, site in project.calls_by_name.get("cls", ()):
             if caller.cls is not None:
                 self._class_calls[caller.cls.number].append((caller, site))
+        self._replaced: defaultdict[str, list[tuple[Function, CallSite]]] = defaultdict(list)
+        for method in ("_replace", "replace"):
+            for caller, site in project.calls_by_name.get(method, ()):
+                for name, _ in site.call[3]:
+                    self._replaced[name].append((caller, site))
         self._kinds: dict[str, Callable[..., Value]] = {
             name[9:]: getattr(self, name) for name in dir(self) if name.startswith("_compute_")
         }
@@ -240,7 +246,7 @@ class Inference(Evaluation):
                 declared = self.annotations.declared(write.annotation, function)
         voters += [self._written(function, write) for function, write in inside]
         unset = all(value.kind == "none" for value in voters)
-        if unset and declared.known:
+        if unset and (declared.known or name in self.records.names(number)):
             voters += self._field_arguments(cls, name)
         if not inside and not declared.known and not voters:
             below = list(cls.descendants())
@@ -281,26 +287,24 @@ class Inference(Evaluation):
         ]
 
     def given_to_field(self, cls: Class, name: str) -> Iterator[tuple[Function, CallSite, Expr]]:
-        """The arguments that constructor calls give to a field of a dataclass or named tuple."""
-        fields: dict[str, None] = {}
-        for one in reversed(cls.mro):
-            if "__init__" in one.methods:
-                return
-            body = one.module.functions[one.record.body].record
-            annotated = [(found[0].seq, n) for n, found in body.definitions.items() if found[0].annotation is not None]
-            fields.update(dict.fromkeys(n for _, n in sorted(annotated)))
-        position = list(fields).index(name) if name in fields else None
+        """The arguments that constructor calls give to a field of a dataclass or named tuple, and what replaces it."""
+        if any("__init__" in one.methods for one in cls.mro):
+            return
+        names = self.records.names(cls.number)
         calls = self.project.calls_by_name.get(cls.record.name, [])[:MAX_CALLERS]
         calls += [one for each in cls.mro for one in self._class_calls.get(each.number, ())]
         for caller, site in calls:
-            callee = self.evaluate(site.call[1], At(caller, site.seq, site.block))
-            if callee.kind != "class" or cls.number not in callee.ref:
+            given = given_by(site.call, name, names)
+            if given is None:
                 continue
-            given = dict(site.call[3]).get(name)
-            if given is None and position is not None and position < len(site.call[2]):
-                given = site.call[2][position]
-            if given is not None:
+            callee = self.evaluate(site.call[1], At(caller, site.seq, site.block))
+            if callee.kind == "class" and cls.number in callee.ref:
                 yield caller, site, given
+        for caller, site in [*self._replaced.get(name, ()), *self.project.calls_by_name.get("_make", ())][:MAX_CALLERS]:
+            found = remade(site.call, name, names)
+            base = self.evaluate(found.record, At(caller, site.seq, site.block)) if found is not None else UNKNOWN
+            if found is not None and base.kind in ("object", "class") and cls.number in base.ref:
+                yield caller, site, found.given
 
     def _member_function(self, method: Function) -> Value:
         if any(part[-1] in ("property", "cached_property", "setter", "getter") for part in method.record.decorators):

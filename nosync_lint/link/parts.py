@@ -8,8 +8,8 @@ from nosync_lint.index.records import Expr, FunctionRecord, pack
 from nosync_lint.link.flow import holding
 
 _ONE = {"attr": (1,), "sub": (1, 2), "slice": (1, 2, 3), "star": (1,), "elem": (1,), "enter": (1,), "await": (1,),
-    "buffer": (1,), "item": (1,), "bin": (2, 3), "aug": (2, 3), "unary": (2,), "ifexp": (1, 2, 3), "comp": (2,),
-    "call": (1,), "cmp": (2,), "case": (1,)}  # fmt: skip
+    "buffer": (1,), "item": (1,), "rest": (1,), "bin": (2, 3), "aug": (2, 3), "unary": (2,), "ifexp": (1, 2, 3),
+    "comp": (2,), "call": (1,), "cmp": (2,), "case": (1,)}  # fmt: skip
 _MANY = {"tuple": (1,), "list": (1,), "set": (1,), "dict": (1, 2), "bool": (2,), "cmp": (3,), "comp": (3,),
     "fstr": (1,), "call": (2,)}  # fmt: skip
 """By form, the places of an expression that hold an expression, and those that hold several."""

@@ -61,7 +61,7 @@ class Sources(SummarySources):
         if not value.known:
             unknown = [(part, one) for part, one in valued if not one.known]
             if not unknown:
-                inside = expr[0] in ("sub", "elem", "item", "star")
+                inside = expr[0] in ("sub", "elem", "item", "rest", "star")
                 text = f"what `{wording(expr[1])}` holds" if inside else f"what `{wording(expr)}` gives"
                 yield f"{text} is not known"
             valued = unknown or valued
@@ -234,7 +234,7 @@ def _parts(expr: Expr) -> tuple[Expr, ...]:
         return expr[2:3]
     if form == "slice":
         return expr[1:4]
-    return expr[1:2] if form in ("sub", "star", "elem", "await", "enter", "buffer", "item") else ()
+    return expr[1:2] if form in ("sub", "star", "elem", "await", "enter", "buffer", "item", "rest") else ()
 
 
 def _arguments(call: Expr) -> tuple[Expr, ...]:

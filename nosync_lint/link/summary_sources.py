@@ -266,6 +266,8 @@ def _defines(name: str, definition: Definition) -> str:
         return f"`{name}` is each of `{wording(value[1])}`"
     if form == "item":
         return f"`{name}` is item {value[2]} of `{wording(value[1])}`"
+    if form == "rest":
+        return f"`{name}` is the rest of `{wording(value[1])}` from item {value[2]}"
     if form == "enter":
         return f"`with {wording(value[1])} as {name}`"
     return f"`{name} = {wording(value)}`"

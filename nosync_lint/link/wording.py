@@ -96,6 +96,8 @@ def _text(expr: Expr) -> str:
         return f"each of {_text(expr[1])}"
     if form == "item":
         return f"{_text(expr[1])}[{expr[2]}]"
+    if form == "rest":
+        return f"{_text(expr[1])}[{expr[2]}:{expr[3] or ''}]"
     if form == "ifexp":
         return f"{_text(expr[2])} if {_text(expr[1])} else {_text(expr[3])}"
     if form == "cmp":
