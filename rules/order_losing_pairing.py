@@ -9,7 +9,8 @@ Instead
     Take representatives of both sides by the same slice or mask, or index both by the same result.
 
 Missed alarms
-    Orders that are lost in another function than the one that makes the pairs.
+    Pairs that are made in a function which the call does not tell, and two whole arguments of which one is sorted: they
+    may be exchanged, as holes and what fills them.
 
 False alarms
     Pairs whose partners may be exchanged, such as free slots of one kind.
