@@ -6,23 +6,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from nosync_lint.index.cuda_records import Expr, Matched, Matcher, Step
 from nosync_lint.index.records import unpack
 from nosync_lint.source import Span
 
-_Link = tuple[str, tuple[str, ...], tuple[Expr, ...], int]
+Link = tuple[str, tuple[str, ...], tuple[Expr, ...], int]
+"""One call of a chain: its name, template arguments, arguments and row."""
 
 
 def find_matchers(steps: tuple[Step, ...], span_of: Callable[[tuple[int, int, int, int]], Span]) -> tuple[Matcher, ...]:
     """The matcher chains of a body in text order; `span_of` turns byte places into a span."""
     found: list[Matcher] = []
-    bound: dict[str, tuple[Expr, list[_Link], int]] = {}
+    bound: dict[str, tuple[Expr, list[Link], int]] = {}
     for step in steps:
         if step[0] == "let" and step[3][0] == "call":
-            chain = _chain(step[3])
-            if chain and _is_base(chain[0]):
+            chain = chain_of(step[3])
+            if chain and is_base(chain[0]):
                 bound[step[1]] = (*chain, step[3][5])
         for value in step:
             for call in _outermost_chains(value) if isinstance(value, tuple) else ():
@@ -44,9 +45,9 @@ def _outermost_chains(root: Expr) -> Iterator[Expr]:
         pending += [(item, item is receiver) for item in reversed(expr) if isinstance(item, tuple)]
 
 
-def _chain(expr: Expr) -> tuple[Expr, list[_Link]] | None:
+def chain_of(expr: Expr) -> tuple[Expr, list[Link]] | None:
     """The base of a chain of member calls and its links in order; None where `expr` is no call."""
-    links: list[_Link] = []
+    links: list[Link] = []
     while expr[0] == "call" and expr[1][0] == "field":
         _, base, name, targs = expr[1]
         links.append((name, targs, expr[2], expr[3]))
@@ -54,7 +55,7 @@ def _chain(expr: Expr) -> tuple[Expr, list[_Link]] | None:
     return (expr, links[::-1]) if expr[0] in ("call", "name", "list") else None
 
 
-def _is_base(base: Expr) -> bool:
+def is_base(base: Expr) -> bool:
     """Whether a chain starts like a matcher: a capitalised class given a brace list or a tensor."""
     if base[0] == "list":
         return bool(base[1])
@@ -62,9 +63,9 @@ def _is_base(base: Expr) -> bool:
 
 
 def _matcher(
-    call: Expr, bound: dict[str, tuple[Expr, list[_Link], int]], span_of: Callable[[tuple[int, int, int, int]], Span]
+    call: Expr, bound: dict[str, tuple[Expr, list[Link], int]], span_of: Callable[[tuple[int, int, int, int]], Span]
 ) -> Matcher | None:
-    chain = _chain(call)
+    chain = chain_of(call)
     if chain is None:
         return None
     base, links = chain
@@ -74,7 +75,12 @@ def _matcher(
     if base[0] == "name" and base[1] in bound:
         base, earlier, place = bound[base[1]]
         links = earlier + links
-    if not _is_base(base):
+    return matcher_of(base, links, span_of(unpack(place)))
+
+
+def matcher_of(base: Expr, links: Sequence[Link], span: Span) -> Matcher | None:
+    """What a chain demands of which tensors, or None where it is no matcher, or not a whole one."""
+    if not is_base(base):
         return None
     names = {name for name, *_ in links}
     items = base[2][0] if base[0] == "call" else base
@@ -95,17 +101,12 @@ def _matcher(
             strides = listed
         elif "dtype" in name or "type" in name:
             dtypes = targs or listed
-    place_of = unpack(place)
     matched = tuple(
         Matched(root_name(argument), spell(argument), row) for argument, row in verified if root_name(argument)
     )
     class_name = base[1][1] if base[0] == "call" else base[1]
     device = any("device" in name for name in names)
-    return (
-        Matcher(class_name.split("::")[-1], span_of(place_of), shape, strides, dtypes, device, matched)
-        if matched
-        else None
-    )
+    return Matcher(class_name.split("::")[-1], span, shape, strides, dtypes, device, matched) if matched else None
 
 
 def _texts(items: Expr) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from nosync_lint.index.cuda_matchers import spell
 from nosync_lint.index.cuda_records import CudaFunction, Expr, Step
+from nosync_lint.link.kernel_matchers import KernelMatchers
 from nosync_lint.link.kernel_sources import KernelSources, Place
 from nosync_lint.link.kernel_values import EMPTY, Passage, Path, Summary, Use, Value, bounded, deep_origins, join
 
@@ -37,8 +38,8 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"})
 class Flow:
     """Evaluates functions on demand and keeps their summaries."""
 
-    def __init__(self, sources: KernelSources) -> None:
-        self.sources = sources
+    def __init__(self, sources: KernelSources, matchers: KernelMatchers) -> None:
+        self.sources, self.matchers = sources, matchers
         self._summaries: dict[tuple[str, int, str], Summary] = {}
         self._open: list[tuple[str, int, str]] = []
         self.depth = 0  # of the expression that is evaluated, callees included
@@ -73,7 +74,8 @@ class _Evaluation:
         self.walks = 0
         self.walked: set[int] = set()
         self._running: list[int] = []
-        self.matcher_classes = {matcher.name for matcher in self.function.matchers}
+        self.matchers = flow.matchers.own(place)
+        self.matcher_classes = {matcher.name for matcher in self.matchers} | flow.matchers.matching(place).helpers
 
     def run(self) -> Summary:
         for name, spelled in self.types.items():
@@ -91,7 +93,7 @@ class _Evaluation:
                     self._walk(inner.steps)
             if before == (len(self.uses), sum(len(value.origins) for value in self.env.values())):
                 break
-        for matcher in self.function.matchers:
+        for matcher in self.matchers:
             for argument in matcher.arguments:
                 value = self.env.get(argument.name, EMPTY)
                 self._use(value, "matched", matcher.name, argument.row, f"`{argument.text}` is matched")

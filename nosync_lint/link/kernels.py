@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaFunction, CudaIndex, Matched, Matcher
 from nosync_lint.link.kernel_flow import Flow
+from nosync_lint.link.kernel_matchers import KernelMatchers
 from nosync_lint.link.kernel_sources import KernelSources, Place
 from nosync_lint.link.kernel_values import Path, Summary, Use
 from nosync_lint.source import Span
@@ -112,7 +113,8 @@ class Kernels:
 
     def __init__(self, files: Mapping[str, CudaIndex]) -> None:
         self.sources = KernelSources(files)
-        self._flow = Flow(self.sources)
+        self.matchers = KernelMatchers(self.sources)
+        self._flow = Flow(self.sources, self.matchers)
         self._contracts: tuple[MatchContract, ...] | None = None
 
     def contracts(self) -> tuple[MatchContract, ...]:
@@ -120,8 +122,8 @@ class Kernels:
         if self._contracts is None:
             self._contracts = tuple(
                 self._contract(place, matcher, argument)
-                for place in self._matching()
-                for matcher in place.function.matchers
+                for place in self._places()
+                for matcher in (*self.matchers.own(place), *self._called(place))
                 for argument in matcher.arguments
             )
         return self._contracts
@@ -137,7 +139,7 @@ class Kernels:
         counts: Counter[str] = Counter()
         for place in self._matching():
             if matches(place.path):
-                for matcher in place.function.matchers:
+                for matcher in self.matchers.own(place):
                     if rank is None or len(matcher.shape) == rank:
                         counts[place.path] += len(matcher.arguments)
         return CensusCount(counts.total(), tuple(sorted(counts.items())))
@@ -146,11 +148,18 @@ class Kernels:
         """Files with regions that did not parse, and how many."""
         return tuple((path, len(index.untrusted)) for path, index in self.sources.files.items() if index.untrusted)
 
-    def _matching(self) -> Iterator[Place]:
+    def _called(self, place: Place) -> Iterator[Matcher]:
+        """The matchers that stand in functions which match, and leave the launching to a caller."""
+        for matcher, within in self.matchers.called(place):
+            if not any(use.kind == "launch" for use in self._flow.summary(within).uses):
+                yield matcher
+
+    def _places(self) -> Iterator[Place]:
         for path, index in self.sources.files.items():
-            for function in index.functions:
-                if function.matchers:
-                    yield Place(path, function)
+            yield from (Place(path, function) for function in index.functions)
+
+    def _matching(self) -> Iterator[Place]:
+        return (place for place in self._places() if self.matchers.own(place))
 
     def _contract(self, place: Place, matcher: Matcher, argument: Matched) -> MatchContract:
         summary = self._flow.summary(place)
@@ -200,7 +209,8 @@ class Kernels:
                 optional = optional and parameter.is_optional
         if not found:
             return None
-        count = sum(len(matcher.arguments) for matcher in place.function.matchers)
+        matchers = self.matchers.own(place)
+        count = sum(len(matcher.arguments) for matcher in matchers)
         return UnmatchedArguments(
             "unmatched",
             place.path,
@@ -208,7 +218,7 @@ class Kernels:
             _named(place.function),
             tuple(found),
             count,
-            place.function.matchers[0].name,
+            matchers[0].name,
             optional,
         )
 
