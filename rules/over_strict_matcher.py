@@ -11,7 +11,8 @@ Instead
 
 Missed alarms
     Strides read in a loop (`t.stride(i)`), strides passed through containers or unknown code, and matchers whose
-    options stand in a helper that is not found among the linked files. A demanded stride of literally 1 is never reported.
+    options stand in a helper that is not found among the linked files. A demanded stride of literally 1 is never
+    reported.
 
 False alarms
     A stride list that pins a stride on purpose although the kernel is given it, and a stride by which the kernel

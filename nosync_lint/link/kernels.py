@@ -13,6 +13,7 @@ from nosync_lint.link.kernel_flow import Flow
 from nosync_lint.link.kernel_matchers import KernelMatchers
 from nosync_lint.link.kernel_sources import KernelSources, Place
 from nosync_lint.link.kernel_values import Path, Summary, Use
+from nosync_lint.link.kernel_widths import NarrowedOffset, Widths
 from nosync_lint.source import Span
 
 _SCALARS = re.compile(
@@ -131,6 +132,11 @@ class Kernels:
     def unmatched_arguments(self) -> tuple[UnmatchedArguments, ...]:
         """Functions with matchers in which other tensors reach a kernel unmatched and unchecked."""
         return tuple(found for place in self._matching() if (found := self._unmatched(place)))
+
+    def narrow_offsets(self) -> tuple[NarrowedOffset, ...]:
+        """Offsets into tensors that are computed or kept in 32 bits, by file and row."""
+        widths = Widths(self.sources, self._flow)
+        return tuple(found for place in self._places() for found in widths.narrow_offsets(place))
 
     def census(self, pattern: str, where: str = "") -> CensusCount:
         """Counts (matcher, argument) pairs in files that match a glob. `where` may be `rank=N`. Raises ValueError."""

@@ -23,6 +23,7 @@ from nosync_lint.link.dropped_flags import DroppedFlag, DroppedFlags
 from nosync_lint.link.free_groups import FreeGroups, RawTokens
 from nosync_lint.link.heat import HeatMap, Roots
 from nosync_lint.link.inference import Inference
+from nosync_lint.link.kernel_widths import NarrowedOffset
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
 from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
 from nosync_lint.link.layers import Layers, LiteralLayer
@@ -66,7 +67,7 @@ BrokenContract = RawTokens | LostPairing | DeadArgument | DroppedFlag | MissingM
 
 
 _EARLY = frozenset(
-    {"class", "drop", "matcher", "strided-argument", "launch", "unmatched", "cxx-call", "cxx-line"}
+    {"class", "drop", "matcher", "strided-argument", "launch", "unmatched", "offset", "cxx-call", "cxx-line"}
     | {"raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"}
 )
 """Kinds of sites that can be found before it is known what waits."""
@@ -209,9 +210,9 @@ class Program:
         return any(method.parameter(contract.argument) is not None for method in methods)
 
     def sites(self, kind: str) -> Sequence[object]:
-        """The sites of one kind, in project order: class, drop, matcher, unmatched, strided-argument, launch, census,
-        cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag, missing-method,
-        literal-layer, or the slug of a rule whose rows of the model say what waits."""
+        """The sites of one kind, in project order: class, drop, matcher, unmatched, offset, strided-argument,
+        launch, census, cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag,
+        missing-method, literal-layer, or the slug of a rule whose rows of the model say what waits."""
         if kind not in self._sites:
             self._sites[kind] = self._look_for(kind)
         return self._sites[kind]
@@ -230,6 +231,8 @@ class Program:
             return [one for found in (strides, spans) for one in found if one.path in self._all_reported]
         if kind == "unmatched":
             return [one for one in self.kernels.unmatched_arguments() if one.path in self._reported]
+        if kind == "offset":
+            return [one for one in self.kernels.narrow_offsets() if one.path in self._reported]
         if kind == "census":
             return self._censuses
         if kind in self._broken:
@@ -340,7 +343,7 @@ def place_of(site: object) -> Place | None:
             return Place(wait.unit.path, row_of(pos), pos, heat=site.heat, root=site.root, chain=site.chain)
         case StridedArgument(path=path, pos=pos) | ShortSpan(path=path, pos=pos):
             return Place(path, row_of(pos), pos)
-        case AssumedStride(path=path, row=row):
+        case AssumedStride(path=path, row=row) | NarrowedOffset(path=path, row=row):
             return Place(path, row, span=Span(row, 1, row, 1))
         case MatchContract() | UnmatchedArguments() | Census():
             return Place(site.path, site.span.row, span=site.span)
