@@ -127,7 +127,7 @@ class PageAllocator(PooledAllocator):
         """Frees the pages of `row[start_pos : start_pos + n]` (int64 `[n]`), the last one whole.
 
         Waits for the end of an open group. Raises `ArgumentError`, `AlignmentError` for a start inside a page, on a
-        checked CPU pool `BindingError`. Queues 6 launches (10 checked; fused 1) on the current stream; never blocks the
+        checked CPU pool `BindingError`. Queues 6 launches (11 checked; fused 1) on the current stream; never blocks the
         host.
         """
         self.expect_clean("free_segment")
@@ -150,7 +150,7 @@ class PageAllocator(PooledAllocator):
         """Frees segments of one row: pairs of tokens (int64 `[n]`) and start, no page in two of them.
 
         Raises as `free_segment`, and `OverlapError`; nothing is freed then. `coalesce` joins segments that share a
-        page. Queues one launch per segment and 6 (10 checked) on the current stream; never blocks the host.
+        page. Queues one launch per segment and 6 (11 checked) on the current stream; never blocks the host.
         """
         self.expect_clean("free_segments")
         pages = self.pages_of_segments("free_segments", segments)
@@ -158,7 +158,7 @@ class PageAllocator(PooledAllocator):
             self._free_pages("free_segments", pages)
 
     def release_pages(self, pages: Pages) -> None:
-        """Frees bound virtual pages and recycles their ids. 5 launches (9 checked; fused 1); never blocks."""
+        """Frees bound virtual pages and recycles their ids. 5 launches (10 checked; fused 1); never blocks."""
         self.band.unbind(pages, self.id_list)
 
     def free_group_end(self) -> None:

@@ -328,7 +328,7 @@ class Band(ABC):
         """Gives the physical pages of `incoming` to `kept`, lane by lane, and unbinds `incoming`.
 
         In a checked pool lanes whose `incoming` is not bound, or whose `kept` is, report to the error word and change
-        nothing. Queues 4 launches (21 checked; fused 2) on the current stream; never blocks the host.
+        nothing. Queues 4 launches (29 checked; fused 2) on the current stream; never blocks the host.
         """
         self.await_moves()
         self.tables.rebind(kept, incoming)
@@ -336,7 +336,7 @@ class Band(ABC):
     def unbind(self, pages: Pages, ids: PageList | None = None) -> None:
         """Frees bound pages: both tables get tombstones, the physical pages become holes, and `ids` takes the pages.
 
-        In a checked pool those that were not bound go as 0 to both lists. Queues 4 launches (8 checked; fused 1) on
+        In a checked pool those that were not bound go as 0 to both lists. Queues 4 launches (9 checked; fused 1) on
         the current stream, one more for `ids`, and a compaction if eager; never blocks the host.
         """
         self.await_moves()

@@ -226,7 +226,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         """See `TwoSidedAllocator`. Raises `BindingError` on a checked CPU pool where `incoming` is not bound on the
         window pool, or `kept` is.
 
-        On a device the error word takes that. Queues 4 launches (21 checked; fused 2) on the current stream; never
+        On a device the error word takes that. Queues 4 launches (29 checked; fused 2) on the current stream; never
         blocks.
         """
         # A free of the node's old window pages may still wait in a group; then it would free the new ones.

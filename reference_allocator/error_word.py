@@ -19,6 +19,7 @@ class Fault(IntFlag):
     SINK_HANDED_OUT = 16
     KEPT_STILL_BOUND = 32
     PLAN_OVERFLOW = 64
+    UNKNOWN_ID = 128
 
 
 CELLS = 8

@@ -133,8 +133,8 @@ class TorchTables(PageTables):
         return ListValue(self.physical[:0])
 
     def unbind(self, pages: Pages, holes: PageList, ids: PageList | None) -> None:
-        """See `PageTables`: 5 launches for an owner (9 checked), 4 (8 checked) for another pool."""
-        freed = pages.tensor
+        """See `PageTables`: 5 launches for an owner (10 checked), 4 (9 checked) for another pool."""
+        freed = self._known(pages)
         held = tables.unbind(self.v2p, self.p2v, freed)
         if self.facts.error is not None:
             self.facts.error.expect_positive(self.facts.free_fault, held)
@@ -143,6 +143,15 @@ class TorchTables(PageTables):
         holes.append(held)
         if ids is not None:
             ids.append(freed)
+
+    def _known(self, pages: Pages) -> Tensor:
+        """The pages; in a checked pool ids outside the table stand for its last row, which is bound to nothing.
+
+        An index out of bounds would end the CUDA context before the error word could be read.
+        """
+        if self.facts.error is None:
+            return pages.tensor
+        return pages.tensor.clamp(tables.TOMBSTONE, self.v2p.numel() - 1)
 
     def forget(self, pages: Pages) -> None:
         """See `PageTables`: 3 launches."""
@@ -176,21 +185,25 @@ class TorchTables(PageTables):
         return tokens
 
     def report_bound(self, pages: Pages) -> None:
-        """See `PageTables`: 3 launches if checked or none."""
+        """See `PageTables`: 4 launches if checked or none."""
         if self.facts.error is not None:
-            self.facts.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[pages.tensor])
+            self.facts.error.expect_positive(Fault.SWA_STILL_BOUND, 1 - self.v2p[self._known(pages)])
 
     def rebind(self, kept: Pages, incoming: Pages) -> None:
-        """See `PageTables`: 4 launches (21 checked)."""
-        to, source, error = kept.tensor, incoming.tensor, self.facts.error
-        held = self.v2p[source]
+        """See `PageTables`: 4 launches (29 checked)."""
+        error = self.facts.error
         if error is None:
-            tables.rebind(self.v2p, self.p2v, to, source, held)
+            tables.rebind(self.v2p, self.p2v, kept.tensor, incoming.tensor, self.v2p[incoming.tensor])
             return
-        before = self.v2p[to]
+        to, source = kept.tensor, self._known(incoming)
+        # The sink, and what is no page at all, is given nothing.
+        to = to * ((to > 0) & (to < self.v2p.numel() - 1))
+        held, before = self.v2p[source], self.v2p[to]
+        error.expect_positive(Fault.UNKNOWN_ID, to)
         error.expect_positive(Fault.SWA_NOT_BOUND, held)
         error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
-        tables.rebind_where((held > 0) & (before <= 0), self.v2p, self.p2v, to, source, held)
+        ok = (to > 0) & (held > 0) & (before <= 0)
+        tables.rebind_where(ok, self.v2p, self.p2v, to, source, held)
 
     def translate(self, tokens: Tensor, out: Tensor | None) -> Tensor:
         """See `PageTables`: 6 launches, 3 where a page is one token."""

@@ -187,7 +187,11 @@ class StaticSWAComposite(TwoSidedAllocator):
 
     def free_pages(self, release: Release, pages: Pages) -> None:
         """See `TwoSidedAllocator`. Never blocks."""
-        self._release(release, pages.tensor)
+        self._release(release, self._known(pages.tensor))
+
+    def _known(self, pages: Tensor) -> Tensor:
+        """The pages; in a checked pool ids outside the table stand for its last entry, as over page tables."""
+        return pages.clamp(tables.TOMBSTONE, self._held.numel() - 1) if self.checked else pages
 
     def _release(self, release: Release, pages: Tensor) -> None:
         self._changes += 1
@@ -229,6 +233,7 @@ class StaticSWAComposite(TwoSidedAllocator):
             expect_bound(self.full.name, operation, self._minted, pages, 1)
             if release == "full":
                 self.expect_freeable(release, operation, Pages(pages))
+        pages = self._known(pages)
         if release == "full":
             self._release("full", pages)
             return
@@ -310,14 +315,14 @@ class StaticSWAComposite(TwoSidedAllocator):
         """See `TwoSidedAllocator`. What is in both keeps its window page.
 
         Raises `BindingError` on a checked CPU pool where `incoming` has no window, or `kept` still has one of its own.
-        On a device the error word takes that, and such lanes give nothing. 9 launches (21 checked) on the current
+        On a device the error word takes that, and such lanes give nothing. 9 launches (27 checked) on the current
         stream; never blocks the host.
         """
-        to, source = kept.tensor, incoming.tensor
+        to, source = kept.tensor, self._known(incoming.tensor)
         if self.raises:
-            expect_bound(self.swa.name, operation, self._held, source, 1)
-            expect_unbound(self.swa.name, operation, self._held, to, 1, set(host_values(source)))
-            expect_bound(self.full.name, operation, self._minted, to, 1)
+            expect_bound(self.swa.name, operation, self._held, incoming.tensor, 1)
+            expect_unbound(self.swa.name, operation, self._held, kept.tensor, 1, set(host_values(incoming.tensor)))
+            expect_bound(self.full.name, operation, self._minted, kept.tensor, 1)
         window = self._held[source]
         if self.checked:
             self.swa.error.expect_positive(Fault.SWA_NOT_BOUND, window)
@@ -325,7 +330,10 @@ class StaticSWAComposite(TwoSidedAllocator):
         # Clear, then set: the other way round, ids that are in both would lose what they were given.
         self.clear_full_to_swa_mapping(source * self.page_size)
         if self.checked:
+            # The sink, and what is no page at all, is given nothing.
+            to = to * ((to > 0) & (to < self._held.numel() - 1))
             before = self._held[to]
+            self.swa.error.expect_positive(Fault.UNKNOWN_ID, to)
             self.swa.error.expect_positive(Fault.KEPT_STILL_BOUND, 1 - before)
             right = (window > 0) & (before <= 0)
             to, window = to * right, window * right

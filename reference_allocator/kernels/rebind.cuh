@@ -2,7 +2,7 @@
 //
 // In two launches, so that all lanes have looked before the first writes: a page that stands on both sides is then
 // found bound by the one lane and given away by the other, whatever their order. In a checked pool a lane whose
-// `incoming` is not bound, or whose `kept` is, sets the error word and changes nothing.
+// `incoming` is not bound, or whose `kept` is or is no page, sets the error word and changes nothing.
 #pragma once
 
 #include <nosync/pages.h>
@@ -24,10 +24,13 @@ PORT_FN void rebind_look_body(const Ctx& c, const RebindParams& p) {
   if (lane >= p.count) return;
   const PageTables& tables = p.tables;
   const int64_t held = look_up(tables.v2p, tables.v_last, page_at(p.incoming, lane));
-  const int64_t before = look_up(tables.v2p, tables.v_last, page_at(p.kept, lane));
+  // The sink, and what is no page at all, is given nothing.
+  const int64_t kept = inside(page_at(p.kept, lane), tables.v_last) ? page_at(p.kept, lane) : 0;
+  const int64_t before = tables.v2p[kept];
+  expect_positive(tables, UNKNOWN_ID, kept);
   expect_positive(tables, SWA_NOT_BOUND, held);
   expect_positive(tables, KEPT_STILL_BOUND, 1 - before);
-  const bool masked = tables.cells != nullptr && (held <= 0 || before > 0);
+  const bool masked = tables.cells != nullptr && (kept == 0 || held <= 0 || before > 0);
   p.granted[lane] = masked ? REFUSED : held;
 }
 

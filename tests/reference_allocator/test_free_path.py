@@ -7,9 +7,13 @@ import random
 import pytest
 import torch
 
-from reference_allocator import PageAllocator, SWAComposite, join
+from reference_allocator import PageAllocator, StaticSWAComposite, SWAComposite, join
+from reference_allocator.error_word import Fault
+from reference_allocator.errors import PoisonedError
+from reference_allocator.page_tables import Profile
+from reference_allocator.recovery import transfer_swa_pages
 from reference_allocator.token_allocator import TokenAllocator
-from reference_allocator.verify import check, verify
+from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import byte_pool, ids
 from tests.reference_allocator.test_allocator import got
@@ -108,3 +112,55 @@ def test_churn_stops_the_host_nowhere(page_size: int, eager: bool, pools: int) -
         assert verify(allocator) == [], step
     check(allocator)
     assert shortages
+
+
+FOREIGN = (10**9, -(10**9))
+
+
+@pytest.mark.parametrize("profile", ["portable", "fused"])
+@pytest.mark.parametrize("use", ["free_segment", "free_swa_segment", "free_full_segment"])
+def test_ids_outside_the_table_are_reported_on_a_device_and_followed_nowhere(use: str, profile: Profile) -> None:
+    """Given a checked pool on a device, when an id is no page at all, then the error word has it and no row changes.
+
+    An index out of bounds would end the CUDA context before anybody could read why.
+    """
+    both = SWAComposite(byte_pool(), profile=profile)
+    fixed = StaticSWAComposite(64, 64, page_size=4)
+    for allocator in (both, fixed):
+        row = got(allocator.alloc(8))
+        allocator.raises = False
+        before = allocator.translate_loc_from_full_to_swa(row).tolist()
+        if isinstance(allocator, SWAComposite):
+            both.full.raises = both.full.band.raises = both.swa.raises = False
+        for foreign in FOREIGN:
+            getattr(allocator, use)(ids(foreign // 4 * 4), start_pos=0)
+        with pytest.raises(PoisonedError):
+            check(allocator)
+        assert allocator.translate_loc_from_full_to_swa(row).tolist() == before
+        allocator.clear()
+        check(allocator)
+
+
+@pytest.mark.parametrize("profile", ["portable", "fused"])
+def test_transfers_of_ids_outside_the_table_move_nothing(profile: Profile) -> None:
+    both = SWAComposite(byte_pool(), profile=profile)
+    row = got(both.alloc(8))
+    both.raises = both.full.raises = both.full.band.raises = both.swa.raises = False
+    before = both.swa.v2p.tolist()
+    for foreign in FOREIGN:
+        transfer_swa_pages(both, ids(foreign // 4 * 4), row[:1], start_pos=0)
+        transfer_swa_pages(both, row[:1], ids(foreign // 4 * 4), start_pos=0)
+    assert faults(both.swa) == Fault.UNKNOWN_ID | Fault.SWA_NOT_BOUND | Fault.KEPT_STILL_BOUND
+    assert both.swa.v2p.tolist() == before
+
+
+def test_transfers_of_a_fixed_split_are_held_to_its_table_too() -> None:
+    fixed = StaticSWAComposite(64, 64, page_size=4)
+    row = got(fixed.alloc(8))
+    fixed.raises = False
+    before = fixed.translate_loc_from_full_to_swa(row).tolist()
+    for foreign in (*FOREIGN, 0):
+        transfer_swa_pages(fixed, ids(foreign // 4 * 4), row[4:5], start_pos=0)
+        transfer_swa_pages(fixed, row[:1], ids(foreign // 4 * 4), start_pos=0)
+    assert faults(fixed.swa) == Fault.UNKNOWN_ID | Fault.SWA_NOT_BOUND | Fault.KEPT_STILL_BOUND
+    assert fixed.translate_loc_from_full_to_swa(row).tolist()[:4] == before[:4]

@@ -18,7 +18,8 @@ enum FaultCell : int32_t {
   SWA_STILL_BOUND = 3,
   SINK_HANDED_OUT = 4,
   KEPT_STILL_BOUND = 5,
-  PLAN_OVERFLOW = 6
+  PLAN_OVERFLOW = 6,
+  UNKNOWN_ID = 7
 };
 
 // The tables of one pool; mirrored by `TablesRecord` in table_kernels.py. `v_last` and `p_last` are the last rows.
