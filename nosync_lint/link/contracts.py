@@ -36,7 +36,8 @@ class Leak(NamedTuple):
 
 class LostOverride(NamedTuple):
     """A class that inherits `method`, which drops `parameter`. `leak` is the path to the sink, `sibling` the
-    override that uses the argument, `caller` a call that passes it; None where the contract is only configured."""
+    override that uses the argument, `caller` a call that passes it; None where the contract is only configured, and
+    `caller` where nobody in the project calls it."""
 
     cls: Class
     method: Function
@@ -94,18 +95,15 @@ class Contracts:
             leaks = tuple({one.leak.sink.call[4]: one.leak for one in group if one.leak is not None}.values())
             yield DroppedPosition(first.method, first.leak.calls[0][1], first.parameter, first.sibling, leaks)
 
-    def _droppers(self) -> Iterator[tuple[Function, str, list[Function], tuple[Function, CallSite]]]:
-        """Methods that never read a parameter which an override reads and a caller passes."""
+    def _droppers(self) -> Iterator[tuple[Function, str, list[Function], tuple[Function, CallSite] | None]]:
+        """Methods that never read a parameter which another class of the family reads, and which callers pass."""
         for function in self._project.functions:
             record = function.record
             cls = function.cls
-            if (
-                cls is None
-                or record.form != "function"
-                or "stub" in record.flags
-                or not record.calls
-                or not cls.children
-            ):
+            if cls is None or record.form != "function" or "stub" in record.flags or not record.calls:
+                continue
+            family = _family(cls, record.name)
+            if len(family) < 2:
                 continue
             for index, parameter in enumerate(record.parameters):
                 if (
@@ -116,15 +114,16 @@ class Contracts:
                     continue
                 siblings = [
                     override
-                    for one in cls.descendants()
-                    if (override := one.methods.get(record.name)) is not None
+                    for one in family
+                    if one is not cls
+                    and (override := one.methods[record.name])
                     and any(p.name == parameter.name for p in override.record.parameters)
                     and parameter.name in override.record.reads
                 ]
                 if not siblings:
                     continue
                 caller = self._passes(function, index)
-                if caller is not None:
+                if caller is not None or parameter.default is None:  # who calls it must pass what has no default
                     yield function, parameter.name, siblings, caller
 
     def _passes(self, function: Function, index: int) -> tuple[Function, CallSite] | None:
@@ -212,6 +211,14 @@ class Contracts:
 
     def _class_of(self, target: Target) -> Class | None:
         return self._project.classes[target.receiver] if target.receiver is not None else None
+
+
+def _family(cls: Class, name: str) -> list[Class]:
+    """The classes that write a method which goes back to one declaration, those below a class before all others."""
+    tops = [one for one in cls.mro if name in one.methods]
+    below = [one for one in cls.descendants() if name in one.methods]
+    beside = [one for one in tops[-1].descendants() if name in one.methods]
+    return list(dict.fromkeys([*below, cls, *tops, *beside]))
 
 
 def hops_of(leak: Leak, name: Callable[[Function], str]) -> tuple[Hop, ...]:
