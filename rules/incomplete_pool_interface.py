@@ -1,4 +1,4 @@
-"""A pool is asked for something that its class does not have: a method, or layer 0 of a stage that starts later.
+"""A pool lacks something that is asked of its family: a method, or layer 0 of a stage that starts later.
 
 Why it matters
     Pools of one family are exchanged by configuration. A class that lacks a method its consumers call fails when that
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Confidence, Severity
 from nosync_lint.link.layers import LiteralLayer
-from nosync_lint.link.pools import MissingMethod
+from nosync_lint.link.pools import MissingMethod, UnwrittenMethod
 from nosync_lint.link.program import Program
 from nosync_lint.link.wording import listed, wording
 from nosync_lint.rule import Judgement, Rule
@@ -38,7 +38,7 @@ class IncompletePoolInterface(Rule):
     code = "NSL506"
     since = "0.1.0"
     severity = Severity.ERROR
-    sites = ("missing-method", "literal-layer")
+    sites = ("missing-method", "unwritten-method", "literal-layer")
     heated = False
 
     @staticmethod
@@ -49,7 +49,23 @@ class IncompletePoolInterface(Rule):
         return m.Call()
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
-        yield _lacks(site, program) if isinstance(site, MissingMethod) else _literal(site, program)
+        if isinstance(site, UnwrittenMethod):
+            yield _unwritten(site, program)
+        else:
+            yield _lacks(site, program) if isinstance(site, MissingMethod) else _literal(site, program)
+
+
+def _unwritten(site: UnwrittenMethod, program: Program) -> Judgement:
+    name, method = site.cls.record.name, site.method.record.name
+    owners = list(dict.fromkeys(one.cls.record.name for one in site.siblings if one.cls is not None))
+    return Judgement(
+        message=f"`{name}` has no `{method}` but the declaration in `{site.method.record.qualname}`, and "
+        f"{listed(owners)} define{'s' if len(owners) == 1 else ''} it: no instance can be made",
+        cure=f"define `{method}` in `{name}`",
+        confidence=Confidence.LIKELY,
+        flow=(program.hop(site.method, "is declared here"),),
+        related=tuple(program.hop(one, "a sibling that has it") for one in site.siblings),
+    )
 
 
 def _lacks(site: MissingMethod, program: Program) -> Judgement:

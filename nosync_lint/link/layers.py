@@ -10,6 +10,7 @@ from nosync_lint.index.records import CallSite, Expr
 from nosync_lint.link.calls import Binding, bind
 from nosync_lint.link.heat import Roots
 from nosync_lint.link.inference import Inference
+from nosync_lint.link.names import At
 from nosync_lint.link.parts import statements, tested, within
 from nosync_lint.link.project import Class, Function, Project
 from nosync_lint.models import load
@@ -41,8 +42,7 @@ class Layers:
             if self._roots.cold_module(function) is not None:
                 continue
             for site in function.record.calls:
-                zero = [arg for arg in (*site.call[2], *(value for _, value in site.call[3])) if _is_zero(arg)]
-                if zero and site.call[1][0] == "attr" and site.call[1][2] in names:
+                if site.call[1][0] == "attr" and site.call[1][2] in names:
                     found = self._asked(function, site, counted)
                     if found is not None:
                         yield found
@@ -59,9 +59,21 @@ class Layers:
             for index in range(len(method.record.parameters)):
                 first = counted.get((method.number, index))
                 given = bind(method, Binding(function, site, target.bound), index)
-                if first is not None and first not in firsts and given is not None and _is_zero(given):
+                at = At(function, site.seq, site.block)
+                if first is not None and first not in firsts and given is not None and self._is_zero(given, at):
                     return LiteralLayer(function, site, method, first)
         return None
+
+    def _is_zero(self, expr: Expr, at: At) -> bool:
+        """Whether an argument is the number 0, or a constant of the module by that value."""
+        if (
+            expr[0] == "name"
+            and at.function.parameter(expr[1]) is None
+            and expr[1] not in at.function.record.definitions
+        ):
+            value = self._inference.value(expr, at)
+            return value.kind == "int" and value.ref == 0
+        return expr[0] == "const" and type(expr[1]) is int and expr[1] == 0
 
     def _counted(self) -> dict[tuple[int, int], str]:
         """Parameters that are counted from the first layer, with the attribute that holds it: by the method itself, or
@@ -76,6 +88,7 @@ class Layers:
             for index in range(1, len(method.record.parameters)):
                 if ("name", method.record.parameters[index].name) in counts:
                     found[method.number, index] = first
+        self._given_first(staged, found)
         while found:
             handed = {
                 (method.number, index): first
@@ -88,6 +101,40 @@ class Layers:
                 break
             found |= handed
         return found
+
+    def _given_first(self, staged: dict[int, str], found: dict[tuple[int, int], str]) -> None:
+        """Adds the parameters that some call gives the first layer of the very instance that it asks, to all methods of
+        that name in the family: these find a layer by its number in the model."""
+        for attribute in sorted(set(staged.values())):
+            for caller, site in self._reading(attribute):
+                func = site.call[1]
+                given = [*site.call[2], *(value for _, value in site.call[3])]
+                if func[0] != "attr" or ("attr", func[1], attribute) not in given:
+                    continue
+                for target in self._inference.targets(caller, site):
+                    method = self._project.functions[target.function]
+                    for index in range(len(method.record.parameters)):
+                        passed = bind(method, Binding(caller, site, target.bound), index)
+                        if passed == ("attr", func[1], attribute):
+                            for one in self._relatives(method):
+                                if one.cls is not None and one.cls.number in staged:
+                                    found.setdefault((one.number, index), staged[one.cls.number])
+
+    def _reading(self, attribute: str) -> Iterator[tuple[Function, CallSite]]:
+        """The calls that are given an attribute of this name."""
+        for function in self._project.functions:
+            for site in function.record.calls:
+                for value in (*site.call[2], *(value for _, value in site.call[3])):
+                    if value[0] == "attr" and value[2] == attribute:
+                        yield function, site
+
+    @staticmethod
+    def _relatives(method: Function) -> list[Function]:
+        """A method and those of its name in the classes that share its first declaration."""
+        assert method.cls is not None
+        tops = [one for one in method.cls.mro if method.record.name in one.methods]
+        family = [tops[-1], *tops[-1].descendants()]
+        return [one.methods[method.record.name] for one in family if method.record.name in one.methods]
 
     def _handed(self, method: Function, site: CallSite, found: dict[tuple[int, int], str]) -> Iterator[tuple[int, str]]:
         """The parameters that a method hands on, by this call of another method of the same instance, to be counted."""
@@ -124,7 +171,3 @@ class Layers:
         layer = ("attr", ("name", method.record.parameters[0].name), first)
         parts = (part for _, expr in statements(method.record) for part in within(expr))
         return {part[2] for part in parts if part[0] == "bin" and part[1] == "-" and part[3] == layer}
-
-
-def _is_zero(expr: Expr) -> bool:
-    return expr[0] == "const" and type(expr[1]) is int and expr[1] == 0

@@ -29,6 +29,15 @@ class MissingMethod(NamedTuple):
     siblings: tuple[Function, ...]
 
 
+class UnwrittenMethod(NamedTuple):
+    """A class that declares nothing abstract itself, and inherits `method` as a declaration without a body, which
+    `siblings` have written. None of its heirs has either."""
+
+    cls: Class
+    method: Function
+    siblings: tuple[Function, ...]
+
+
 class Pools:
     """Compares what is asked of the instances that reach a place with what their classes have."""
 
@@ -57,6 +66,36 @@ class Pools:
                     found = self._missing(function, site, partial[func[2]])
                     if found is not None:
                         yield found
+
+    def unwritten_methods(self) -> Iterator[UnwrittenMethod]:
+        """What classes lack of what a base of theirs declares, in project order; of heirs that lack it, the first."""
+        for cls in self._project.classes:
+            if not cls.module.file.reported or self._declares(cls) or not self._is_closed(cls):
+                continue
+            declared = {name: m for one in reversed(cls.mro) for name, m in one.methods.items() if _is_abstract(m)}
+            lacking = [m for name, m in declared.items() if cls.method(name) is m and not self._written(cls, m)]
+            if len(lacking) == len(declared):
+                continue  # no implementation, but another base
+            for method in lacking:
+                assert method.cls is not None
+                above = [one for one in cls.mro[1:] if method.cls in one.mro[1:] and not self._declares(one)]
+                written = [one.methods.get(method.record.name) for one in method.cls.descendants()]
+                siblings = tuple(one for one in written if one is not None and not _is_abstract(one))
+                if siblings and not above:
+                    yield UnwrittenMethod(cls, method, siblings)
+
+    @staticmethod
+    def _declares(cls: Class) -> bool:
+        return any(_is_abstract(method) for method in cls.methods.values())
+
+    def _written(self, cls: Class, method: Function) -> bool:
+        """Whether a class, or one of its heirs, has a member where another one only declares a method."""
+        name = method.record.name
+        writes = self._project.own_writes.get(name, {})
+        below = [one for cls in (cls, *cls.descendants()) for one in cls.mro if one is not method.cls]
+        return any(
+            one.number in writes or name in one.module.functions[one.record.body].record.definitions for one in below
+        )
 
     def _partial_methods(self) -> dict[str, set[int]]:
         """Methods that some classes of a family have and others lack, with those families: where two have one of their
@@ -232,6 +271,10 @@ class Pools:
         value = self._inference.solver.read(("attr", cls.number, member))
         refs = value.ref if value.kind == "object" else ()
         return any(isinstance(ref, int) and self._has(self._project.classes[ref], name) for ref in refs)
+
+
+def _is_abstract(method: Function) -> bool:
+    return "abstract" in method.record.flags
 
 
 def _families(project: Project) -> list[int]:

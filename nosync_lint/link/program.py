@@ -29,7 +29,7 @@ from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, Stride
 from nosync_lint.link.layers import Layers, LiteralLayer
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.pairings import LostPairing, Pairings
-from nosync_lint.link.pools import MissingMethod, Pools
+from nosync_lint.link.pools import MissingMethod, Pools, UnwrittenMethod
 from nosync_lint.link.project import Class, Function, Module, Project
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.sharing import waiting
@@ -62,13 +62,13 @@ class CaptureSync(NamedTuple):
     trust: int
 
 
-BrokenContract = RawTokens | LostPairing | DeadArgument | DroppedFlag | MissingMethod | LiteralLayer
+BrokenContract = RawTokens | LostPairing | DeadArgument | DroppedFlag | MissingMethod | UnwrittenMethod | LiteralLayer
 """A call that breaks a contract of a pool or a buffer."""
 
 
 _EARLY = frozenset(
     {"class", "drop", "matcher", "strided-argument", "launch", "unmatched", "offset", "cxx-call", "cxx-line"}
-    | {"raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "literal-layer"}
+    | {"raw-tokens", "lost-pairing", "dropped-flag", "missing-method", "unwritten-method", "literal-layer"}
 )
 """Kinds of sites that can be found before it is known what waits."""
 
@@ -212,7 +212,8 @@ class Program:
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, offset, strided-argument,
         launch, census, cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag,
-        missing-method, literal-layer, or the slug of a rule whose rows of the model say what waits."""
+        missing-method, unwritten-method, literal-layer, or the slug of a rule whose rows of the model say what
+        waits."""
         if kind not in self._sites:
             self._sites[kind] = self._look_for(kind)
         return self._sites[kind]
@@ -255,6 +256,7 @@ class Program:
             "dead-argument": lambda: DeadArguments(project, inference, self.syncs),
             "dropped-flag": lambda: DroppedFlags(project, inference),
             "missing-method": lambda: Pools(project, inference, roots).missing_methods(),
+            "unwritten-method": lambda: Pools(project, inference, roots).unwritten_methods(),
             "literal-layer": lambda: Layers(project, inference, roots).literal(),
         }
 
@@ -326,7 +328,7 @@ def place_of(site: object) -> Place | None:
             return _place(function, site.pos, site.statement, site.block)
         case DropSite(function=function, dropped=dropped):
             return _place(function, dropped.call.call[4], dropped.call.statement, dropped.call.block)
-        case ClassSite(cls=cls):
+        case ClassSite(cls=cls) | UnwrittenMethod(cls=cls):
             row, column, _, _ = unpack(cls.record.pos)
             span = Span(row, column + 1, row, column + len("class ") + len(cls.record.name) + 1)
             return Place(cls.module.file.name, row, span=span)

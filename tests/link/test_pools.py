@@ -154,6 +154,8 @@ def test_a_class_that_hands_on_one_method_or_a_member_without_it_is_no_stand_in(
 
 
 LAYERS = """
+FIRST = 0
+SECOND = 1
 class Base:
     def __init__(self, start_layer=0):
         self.start_layer = start_layer
@@ -179,6 +181,8 @@ ASKED = {
     "another argument": ("self.store.pair(1, 0)", 0),
     "another layer": ("self.store.row(1)", 0),
     "False": ("self.store.row(False)", 0),
+    "a constant": ("self.store.row(FIRST)", 1),
+    "another constant": ("self.store.row(SECOND)", 0),
     "the layer where it starts": ("self.store.row(self.store.start_layer)", 0),
     "a method that counts from 0": ("self.store.plain(0)", 0),
     "a parameter that is assigned": ("self.store.renamed(0)", 0),
@@ -201,3 +205,72 @@ def test_only_a_first_layer_that_the_constructor_is_given_counts(link: Link, lin
         text = text.replace("layer - self.start_layer", "layer - self.offset")
     program = link({"main.py": text}).program
     assert with_room(lambda: list(Layers(program.project, program.inference, program.roots).literal())) == []
+
+
+BY_NUMBER = """
+class Store:
+    def __init__(self, rows):
+        self.start_layer = min(rows)
+        self.rows = rows
+    def row(self, layer): return self.rows[layer]
+class Window(Store):
+    def row(self, layer): return self.rows.get(layer)
+class Other:
+    def __init__(self, rows): self.rows = rows
+    def row(self, layer): return self.rows[layer]
+def first(store: Store): return {0}
+def read(store: {1}): return store.row(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "of", "count"),
+    [
+        ("store.row(store.start_layer)", "Store", 1),
+        ("store.row(store.start_layer)", "Window", 1),
+        ("store.row(store.start_layer)", "Other", 0),
+        ("store.row(1)", "Store", 0),
+        ("store.row(3 - store.start_layer)", "Store", 0),
+    ],
+)
+def test_a_call_with_the_first_layer_tells_what_the_others_count_from(
+    link: Link, asked: str, of: str, count: int
+) -> None:
+    program = link({"main.py": BY_NUMBER.format(asked, of)}).program
+    found = with_room(lambda: list(Layers(program.project, program.inference, program.roots).literal()))
+    assert len(found) == count
+
+
+ABSTRACT = """
+from abc import ABC, abstractmethod
+class Pool(ABC):
+    @abstractmethod
+    def row(self): ...
+    @abstractmethod
+    def width(self): ...
+class One(Pool):
+    def row(self): return 1
+    def width(self): return 1
+class Two(Pool):
+    def row(self): return 2
+    {}
+{}
+"""
+LACKING = {
+    "not written": ("size = 2", "", ["Two"]),
+    "nor by its heir": ("size = 2", "class Three(Two): ...", ["Two"]),
+    "written": ("def width(self): return 2", "", []),
+    "written by its heir": ("size = 2", "class Three(Two):\n    def width(self): return 3", []),
+    "a member of the class": ("width = 2", "", []),
+    "a member of instances": ("def __init__(self): self.width = 2", "", []),
+    "declared again": ("@abstractmethod\n    def other(self): ...", "", []),
+    "with members that are not known": ("def __getattr__(self, name): return 2", "", []),
+    "nothing written": ("size = 2", "class Three(Pool):\n    def other(self): return 3", ["Two"]),
+}
+
+
+@pytest.mark.parametrize(("body", "more", "lacking"), LACKING.values(), ids=LACKING.keys())
+def test_a_declaration_is_no_method(link: Link, body: str, more: str, lacking: list[str]) -> None:
+    program = link({"main.py": ABSTRACT.format(body, more)}).program
+    pools = Pools(program.project, program.inference, program.roots)
+    assert [one.cls.record.name for one in with_room(lambda: list(pools.unwritten_methods()))] == lacking
