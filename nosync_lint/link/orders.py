@@ -15,7 +15,7 @@ from nosync_lint.models import load
 
 MAX_DEPTH = 20
 """An expression is followed back over at most this many definitions."""
-MAX_CALLS = 3
+MAX_CALLS = 5
 """Functions that hand on what they are given are followed so deep."""
 
 
@@ -52,7 +52,7 @@ class Orders:
         if form == "attr":
             if expr[2] in self._parts and self.reorders(expr[1], at):
                 return self._changed(expr[1], at, depth)
-            return Order(expr)
+            return (self.order(expr[1], at, depth + 1) if self.wraps(expr[1], at) else None) or Order(expr)
         if form in ("item", "sub") and self._gives_pair(expr[1], at):
             place = expr[2] if form == "item" else expr[2][1] if expr[2][0] == "const" else None
             return self._of_pair(expr[1], place, at, depth)
@@ -133,13 +133,38 @@ class Orders:
         if len(targets) != 1:
             return None
         function = self._project.functions[targets[0].function]
+        binding = Binding(at.function, site, targets[0].bound)
+        if function.record.name == "__init__":
+            return self._wrapped(function, binding, at, depth)
         inner = self.returned(function)
-        given = self._given(inner.source, function, Binding(at.function, site, targets[0].bound)) if inner else None
+        given = self._given(inner.source, function, binding) if inner else None
         before = self.order(given, at, depth + 1) if given is not None else None
         if inner is None or before is None:
             return Order(spelled_out(call, at))
         source = renamed(inner.source, root(inner.source), before.source)
         return Order(source, call if inner.changed is not None else before.changed, inner.table or before.table)
+
+    def _wrapped(self, made: Function, binding: Binding, at: At, depth: int) -> Order | None:
+        """The order of an object around one tensor, which may be a part of that tensor: pages of tokens."""
+        index = self._one_tensor(made)
+        given = bind(made, binding, index) if index is not None else None
+        before = self.order(given, at, depth + 1) if given is not None else None
+        return before and before._replace(source=("sub", before.source, ("const", made.name)))
+
+    def _one_tensor(self, made: Function) -> int | None:
+        """The parameter of a constructor that is a tensor, where that is one."""
+        kinds = [
+            self._inference.solver.read(("param", made.number, n)).kind for n in range(len(made.record.parameters))
+        ]
+        return kinds.index("tensor") if kinds.count("tensor") == 1 else None
+
+    def wraps(self, expr: Expr, at: At) -> bool:
+        """Whether an expression is an object around one tensor."""
+        value = self._inference.value(expr, at)
+        if value.kind != "object" or len(value.ref) != 1 or not isinstance(value.ref[0], int):
+            return False
+        made = self._project.classes[value.ref[0]].method("__init__")
+        return made is not None and self._one_tensor(made) is not None
 
     @staticmethod
     def _given(source: Expr, function: Function, binding: Binding) -> Expr | None:

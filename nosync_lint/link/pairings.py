@@ -216,7 +216,8 @@ class Pairings:
         return {row for part in parts_of(source) for row in self._roots(part, at) if self._is_row(row, at)}
 
     def _is_row(self, row: Expr, at: At) -> bool:
-        return self._inference.value(row, at).kind in ("tensor", "unknown") or row[0] != "name"
+        known = row[0] != "name" or self._inference.value(row, at).kind in ("tensor", "unknown")
+        return known or self._orders.wraps(row, at)
 
     def _is_record(self, expr: Expr, at: At) -> bool:
         value = self._inference.value(expr, at)
