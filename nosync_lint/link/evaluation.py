@@ -17,7 +17,7 @@ from nosync_lint.link.flow import enclosing
 from nosync_lint.link.indexing import IndexShape, index_part, kept_dense
 from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
-from nosync_lint.link.project import Function, Project
+from nosync_lint.link.project import Function, Project, handed_as
 from nosync_lint.link.record_fields import RecordFields
 from nosync_lint.link.solver import Node, Solver
 from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, vote
@@ -337,7 +337,9 @@ class Evaluation(Names):
             return kind, value
         if part[0] == "unary" and part[1] == "~" and kind == "any-tensor":
             return "mask", value.weaker(1)  # nobody indexes with inverted integers
-        names = _names_of(part) if kind == "any-tensor" or part[0] in ("name", "attr") else ()
+        names = [*_names_of(part)] if kind == "any-tensor" or part[0] in ("name", "attr") else []
+        if kind == "any-tensor" and part[0] == "name":
+            names += handed_as(part[1], at.function, self.project)
         told = (self.operations.convention(name.partition("~")[0]) for name in names)
         announced = next((one for one in told if one in ("integers", "mask")), None)
         if announced == "integers":

@@ -421,6 +421,24 @@ def called_name(call: Expr) -> str | None:
     return func[-1] if func[0] in ("name", "attr") else None
 
 
+def handed_as(name: str, function: Function, project: Project) -> list[str]:
+    """What a parameter is called in the methods that its function hands it on to, where all of one name agree."""
+    found: list[str] = []
+    for site in function.record.calls if function.parameter(name) is not None else ():
+        if site.call[1][0] == "attr" and ("name", name) in site.call[2]:
+            methods = project.methods_by_name.get(site.call[1][2], ())
+            called = {_parameter_at(method, site.call[2].index(("name", name))) for method in methods}
+            found += called if len(called) == 1 else ()
+    return found
+
+
+def _parameter_at(method: Function, place: int) -> str:
+    """The name of the parameter that takes the argument at a place of a call; empty where there is none."""
+    position = place + (method.binds != "")
+    parameters = method.record.parameters
+    return parameters[position].name if position < len(parameters) else ""
+
+
 def uncalled(expr: Expr) -> Expr:
     """What a decorator or context manager is a use of: `a.b` of `@a.b` and of `@a.b(x)`."""
     return expr[1] if expr[0] == "call" else expr

@@ -931,3 +931,30 @@ def test_the_only_method_of_a_name_is_called_on_something_unknown(link: Link) ->
 def test_two_unrelated_methods_of_a_name_are_not_guessed_between(link: Link) -> None:
     linked = link("class A:\n    def recycle(self): ...\nclass B:\n    def recycle(self): ...\ndef f(a): a.recycle()\n")
     assert linked.callees("f", "recycle") == []
+
+
+HANDED = """
+class Pool:
+    def __init__(self, n, device: torch.device):
+        self.table = torch.zeros(n, dtype=torch.int64, device=device)
+    def pages_of(self, operation, tokens): return tokens
+    def moved(self, kept): return kept
+def clear(pool: Pool, kept: torch.Tensor):
+    {}
+    pool.table[kept] = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "confidence"),
+    [
+        ("pool.pages_of('clear', kept)", "likely"),
+        ("pool.moved(kept)", "possible"),
+        ("pool.pages_of(kept, 'clear')", "possible"),
+        ("pass", "possible"),
+    ],
+)
+def test_a_parameter_goes_by_the_names_that_it_is_handed_on_by(link: Link, line: str, confidence: str) -> None:
+    program = link(HANDED.format(line)).program
+    (write,) = [sync for sync in program.sites("scalar-index-write") if sync.function.record.name == "clear"]
+    assert ("possible", "likely", "certain")[write.verdict.trust] == confidence
