@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import os
+import platform
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -25,3 +29,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def circumstances(*versions: str) -> str:
+    """What the numbers of a part depend on; the versions of torch are the installed one unless given."""
+    torches = ", ".join(versions) or version("torch").partition("+")[0]
+    return (
+        f"torch {torches}, Python {platform.python_version()}, {platform.machine()}, "
+        f"{len(os.sched_getaffinity(0))} processors, {datetime.date.today():%-d %B %Y}."
+    )

@@ -10,20 +10,15 @@ with a command `run`, as for `benchmarks.oracle`. Exits 1 if a number misses its
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.allocator import bindings, churn, conv, frees, lint, packs
-from benchmarks.document import DOCS, table, write_part
+from benchmarks.document import DOCS, circumstances, table, write_part
 
 DOCUMENT = DOCS / "allocator.md"
 WAITS = ("stream", "device", "event", "blocking")
@@ -75,15 +70,6 @@ def record(runner: Path) -> dict[str, Any]:
         subprocess.run(command, cwd=DOCS.parent, check=True)
         recorded: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return recorded
-
-
-def circumstances(*versions: str) -> str:
-    """What the numbers of a part depend on; the versions of torch are this process's own unless given."""
-    torches = ", ".join(versions) or torch.__version__.partition("+")[0]
-    return (
-        f"torch {torches}, Python {platform.python_version()}, {platform.machine()}, "
-        f"{len(os.sched_getaffinity(0))} processors, {datetime.date.today():%-d %B %Y}."
-    )
 
 
 def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
