@@ -71,9 +71,8 @@ def tried(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
 def line(verdict: Verdict) -> str:
     """A verdict on a terminal."""
     mutant = verdict.mutant
-    text = (
-        f"{mutant.id} {'killed' if verdict.killed else 'SURVIVED' if verdict.survived else 'BROKEN'}: {mutant.change}"
-    )
+    state = "killed" if verdict.killed else "BROKEN" if verdict.broken else "SURVIVED"
+    text = f"{mutant.id} {state}: {mutant.change}"
     text += f"\n    linter: {' '.join(verdict.codes) or 'silent'}"
     text += "".join(f"\n    {witness}: {said}" for witness, said in verdict.said.items())
     text += "".join(f"\n    {layer} SILENT: {', '.join(silent)}" for layer, silent in verdict.survived.items())

@@ -9,6 +9,9 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
+TESTS = "tests/reference_allocator"
+"""Where the witnesses are."""
+
 STATIC = "static"
 TESTED = ("dispatch", "functional", "verifier", "bit-exact", "ptx")
 """Layers of tests: operations as a device would see them, results, invariants, bits, and widths of device code."""

@@ -6,37 +6,29 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.mutants.mutant import ROOT, STATIC, Mutant
+import pytest
+import torch
+
+from benchmarks.mutants.mutant import ROOT, STATIC, TESTS, Mutant
+from benchmarks.mutants.outcomes import read_outcomes
 from nosync_lint.config import load_config
 from nosync_lint.pipeline import run
 
 PACKAGE = "reference_allocator"
-TESTS = "tests/reference_allocator"
-COPIED = (PACKAGE, TESTS, "tests/conftest.py", "pyproject.toml")
-LINKED = ("benchmarks", "nosync_lint", "rules")
+COPIED = (PACKAGE, TESTS, "tests/conftest.py", "benchmarks/mutants", "pyproject.toml")
+LINKED = ("nosync_lint", "rules")
 SECONDS = 240
 """For the witnesses of one mutant. They take a few, and up to a minute where kernels are compiled."""
 
 INVARIANT = re.compile(r"\bI\d+ |error word")
 """The verifier has caught what a failure quotes it for."""
-
-NONSENSE = (
-    "ImportError",
-    "NameError",
-    "AttributeError",
-    "SyntaxError",
-    "TimeoutError",
-    "BuildError",
-    "SubprocessError",
-)
-"""A test that fails so has not noticed the defect: the mutant does not run, or does not compile."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,9 @@ class Workspace:
         try:
             codes = tuple(sorted(self.lint() - self.clean))
             failed, broken, said = self.test([test for tests in mutant.witnesses.values() for test in tests])
-            failed -= {test for test in mutant.witnesses.get("verifier", ()) if not INVARIANT.search(said.get(test, ""))}
+            failed -= {
+                test for test in mutant.witnesses.get("verifier", ()) if not INVARIANT.search(said.get(test, ""))
+            }
         finally:
             self._write(before)
         caught = {layer: tuple(test for test in tests if test in failed) for layer, tests in mutant.witnesses.items()}
@@ -108,7 +102,7 @@ class Workspace:
             settings,
             heat="any",
             exclude=(*settings.exclude, f"{PACKAGE}/naive.py"),
-            cache_dir=str(self.folder / "index"),
+            cache_dir=str(self.folder.parent / "index"),
         )
         report = run([str(self.root / PACKAGE)], settings, jobs=1)
         if report.failures:
@@ -119,46 +113,33 @@ class Workspace:
         """The witnesses that fail, what went wrong in a way that proves nothing, and what each failure said."""
         if not witnesses:
             return set(), (), {}
-        outcomes = self.folder / "outcomes.json"
+        outcomes, output = self.folder / "outcomes.json", self.folder / "output"
         outcomes.unlink(missing_ok=True)
         chosen = [f"{TESTS}/{witness}" for witness in dict.fromkeys(witnesses)]
-        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider"]
-        command += ["-p", "benchmarks.mutants.outcomes", *chosen]
-        variables = {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT_OUTCOMES": str(outcomes)}
-        try:
-            done = subprocess.run(
-                command, cwd=self.root, env={**os.environ, **variables}, capture_output=True, text=True,
-                timeout=SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
+        child = get_context("fork").Process(target=_pytest, args=(self.root, chosen, outcomes, output))
+        child.start()
+        child.join(SECONDS)
+        if child.is_alive():
+            child.kill()
+            child.join()
             return set(), (f"not done after {SECONDS} s",), {}
         if not outcomes.exists():
-            return set(), (f"pytest ended with {done.returncode}: {(done.stderr or done.stdout)[-200:]}",), {}
+            return set(), (f"pytest ended with {child.exitcode}: {output.read_text(encoding='utf-8')[-200:]}",), {}
         told = json.loads(outcomes.read_text(encoding="utf-8"))
         if not Path(told["package"]).samefile(self.root / PACKAGE):
             raise RuntimeError(f"the tests imported {told['package']}, not the copy")
-        return _read(told["tests"], witnesses)
+        return read_outcomes(told["tests"], witnesses)
 
 
-def _read(tests: list[dict[str, str]], witnesses: Sequence[str]) -> tuple[set[str], tuple[str, ...], dict[str, str]]:
-    failed: set[str] = set()
-    broken: list[str] = []
-    said: dict[str, str] = {}
-    seen: set[str] = set()
-    for told in tests:
-        name = told["test"].removeprefix(f"{TESTS}/")
-        seen.update(witness for witness in witnesses if name == witness or name.startswith(f"{witness}["))
-        kinds = told["kinds"].split()
-        if told["outcome"] == "skipped":
-            broken.append(f"{name} is skipped")
-        if told["outcome"] != "failed":
-            continue
-        if told["when"] != "call" or set(kinds) & set(NONSENSE):
-            broken.append(f"{name}, {told['when']}: {kinds[:1]} {told['text']}")
-            continue
-        for witness in witnesses:
-            if name == witness or name.startswith(f"{witness}["):
-                failed.add(witness)
-                said.setdefault(witness, f"{kinds[0]}: {told['text']}")
-    broken += [f"{witness} did not run" for witness in witnesses if witness not in seen]
-    return failed, tuple(broken), said
+def _pytest(root: Path, chosen: Sequence[str], outcomes: Path, output: Path) -> None:
+    """Runs tests of the copy in a process of their own, which has torch and pytest from the one it was forked from."""
+    os.chdir(root)
+    os.environ.update({"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT_OUTCOMES": str(outcomes)})
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(root))
+    torch.set_num_threads(1)
+    with output.open("wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "benchmarks.mutants.outcomes"]
+    os._exit(pytest.main([*options, *chosen]))

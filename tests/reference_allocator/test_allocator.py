@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
 import torch
@@ -45,6 +46,13 @@ def lists(allocator: PageAllocator) -> tuple[object, ...]:
         band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), allocator.free_vids.tolist(),
         band.lo, band.hi, band.live, band.epoch, allocator.group_is_open,
     )  # fmt: skip
+
+
+def test_a_fresh_allocator_is_sound() -> None:
+    for allocator in two_owners():
+        assert verify(allocator) == []
+        allocator.clear()
+        assert verify(allocator) == []
 
 
 @pytest.mark.parametrize("page_size", PAGE_SIZES)
@@ -193,6 +201,14 @@ def test_segments_that_split_a_page_are_refused_unless_joined() -> None:
     assert lists(allocator) == before
     allocator.free_segments(coalesce(split))
     assert allocator.band.live == 0
+    assert verify(allocator) == []
+
+
+def test_no_segments_free_a_page_twice_where_nothing_is_checked() -> None:
+    allocator = owner(checked=False)
+    row = got(allocator.alloc(16))
+    with suppress(OverlapError):
+        allocator.free_segments([(row[4:8], 4), (row[0:5], 0)])
     assert verify(allocator) == []
 
 

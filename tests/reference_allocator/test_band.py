@@ -205,6 +205,23 @@ def test_vacated_pages_are_pending_until_their_event() -> None:
     assert verify(up) == []
 
 
+def test_compactions_under_way_add_up() -> None:
+    up, tokens = filled(byte_pool(), Queue())
+    up.free_segment(tokens[:16], start_pos=0)
+    up.band.pack(2)
+    assert verify(up) == []
+    up.band.pack(1)
+    assert verify(up) == []
+
+
+def test_pages_behind_a_grown_frontier_are_not_lost() -> None:
+    up, tokens = filled(byte_pool(), Queue())
+    up.free_segment(tokens[:12], start_pos=0)
+    up.band.pack(3)
+    assert up.alloc(8) is not None
+    assert verify(up) == []
+
+
 def test_pending_pages_become_holes_where_the_pool_grew_past_them() -> None:
     queue = Queue()
     up, tokens = filled(byte_pool(), queue)

@@ -288,6 +288,15 @@ def test_a_wrong_declaration_on_a_device_sets_the_error_word(use, fault) -> None
     assert both.available_size() == 40
 
 
+def test_on_a_device_a_free_without_positions_leaves_the_sink_alone() -> None:
+    both = on_a_device(composite())
+    both.alloc(8)
+    before = lists(both)
+    both.free_swa(ids(0, 1, 2, 3))
+    assert [side[:3] for side in lists(both)[:2]] == [side[:3] for side in before[:2]]  # type: ignore[index]
+    assert verify(both) == []
+
+
 @pytest.mark.parametrize("tokens", [ids(4, 5).int(), ids(4, 5).view(1, 2)])
 def test_ids_of_the_wrong_kind_are_refused(tokens: Tensor) -> None:
     both = composite()
@@ -322,6 +331,18 @@ def test_relief_packs_spare_holes_only_and_only_if_that_is_enough() -> None:
     assert lists(both) == before
     assert got(both.alloc(8)).numel() == 8
     assert (both.full.band.moves, both.swa.moves, both.swa.hole_count) == (0, 1, 7 - 4 - 2)
+    assert verify(both) == []
+
+
+def test_the_memo_notices_each_pool() -> None:
+    both = composite()
+    both.free_segment(got(both.alloc(40))[:8], start_pos=0)
+    assert both.available_size() == 8
+    held = both.swa.reserve(2)
+    assert held is not None
+    assert verify(both) == []
+    assert both.available_size() == 0
+    both.swa.give_up(held)
     assert verify(both) == []
 
 

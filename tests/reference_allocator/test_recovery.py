@@ -79,6 +79,14 @@ def test_the_node_reads_what_was_written_for_the_incoming_tokens(page_size: int)
     assert verify(both) == []
 
 
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_recovered_node_is_sound(checked: bool) -> None:
+    both = composite(checked=checked)
+    kept, incoming = evicted(both, 3)
+    recover_locked_full(both, kept, incoming, start_pos=0)
+    assert verify(both) == []
+
+
 def test_an_eviction_that_waits_in_the_group_is_applied_first() -> None:
     both = composite()
     kept, incoming = got(both.alloc(8)), got(both.alloc(8))
@@ -131,6 +139,16 @@ def test_on_a_device_a_wrong_pair_sets_the_error_word_and_moves_nothing(swap: tu
     transfer_swa_pages(both, pair[swap[0]], pair[swap[1]], start_pos=0)
     assert lists(both) == before
     assert faulty in repr(faults(both.swa))
+
+
+def test_on_a_device_the_sink_gives_nothing() -> None:
+    """S4c."""
+    both = on_a_device(composite())
+    kept, _ = evicted(both, 1)
+    before = lists(both)
+    transfer_swa_pages(both, kept, ids(0, 1, 2, 3), start_pos=0)
+    assert lists(both) == before
+    assert "SWA_NOT_BOUND" in repr(faults(both.swa))
 
 
 def test_on_a_device_a_right_pair_is_transferred() -> None:
