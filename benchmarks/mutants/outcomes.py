@@ -1,4 +1,4 @@
-"""How tests ended: a pytest plugin that writes it down, `-p benchmarks.mutants.outcomes`, and what it means.
+"""A pytest plugin that writes down how each test ended: `-p benchmarks.mutants.outcomes`.
 
 The JSON file that `$MUTANT_OUTCOMES` names gets the folder of the package under test, and for every test and every
 file that was not collected the phase, the outcome and the exception.
@@ -8,24 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from benchmarks.mutants.mutant import TESTS
-
-NONSENSE = (
-    "ImportError",
-    "NameError",
-    "AttributeError",
-    "SyntaxError",
-    "TimeoutError",
-    "BuildError",
-    "SubprocessError",
-)
-"""A test that fails so has not noticed the defect: the mutant does not run, or does not compile."""
 
 TOLD: list[dict[str, str]] = []
 
@@ -70,30 +57,3 @@ def pytest_sessionfinish() -> None:
 
     told = {"package": str(Path(reference_allocator.__file__).parent), "tests": TOLD}
     Path(os.environ["MUTANT_OUTCOMES"]).write_text(json.dumps(told), encoding="utf-8")
-
-
-def read_outcomes(
-    tests: list[dict[str, str]], witnesses: Sequence[str]
-) -> tuple[set[str], tuple[str, ...], dict[str, str]]:
-    """The witnesses that failed by themselves, what proves nothing, and what each failure said."""
-    failed: set[str] = set()
-    broken: list[str] = []
-    said: dict[str, str] = {}
-    seen: set[str] = set()
-    for told in tests:
-        name = told["test"].removeprefix(f"{TESTS}/")
-        seen.update(witness for witness in witnesses if name == witness or name.startswith(f"{witness}["))
-        kinds = told["kinds"].split()
-        if told["outcome"] == "skipped":
-            broken.append(f"{name} is skipped")
-        if told["outcome"] != "failed":
-            continue
-        if told["when"] != "call" or set(kinds) & set(NONSENSE):
-            broken.append(f"{name}, {told['when']}: {kinds[:1]} {told['text']}")
-            continue
-        for witness in witnesses:
-            if name == witness or name.startswith(f"{witness}["):
-                failed.add(witness)
-                said.setdefault(witness, f"{kinds[0]}: {told['text']}")
-    broken += [f"{witness} did not run" for witness in witnesses if witness not in seen]
-    return failed, tuple(broken), said

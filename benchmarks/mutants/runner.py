@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.mutants.evidence import read_outcomes
 from benchmarks.mutants.mutant import ROOT, STATIC, TESTS, Mutant
-from benchmarks.mutants.outcomes import read_outcomes
 from nosync_lint.config import load_config
 from nosync_lint.pipeline import run
 

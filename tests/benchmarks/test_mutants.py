@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mutants.evidence import read_outcomes
 from benchmarks.mutants.mutant import ROOT, TESTED, Edit, Mutant, MutantError, load
-from benchmarks.mutants.outcomes import read_outcomes
 from nosync_lint.registry import find
 
 MUTANTS, EXCUSED = load()

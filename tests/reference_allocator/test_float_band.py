@@ -154,6 +154,29 @@ def test_room_that_cannot_be_made_changes_nothing() -> None:
     assert before == (three.floating.lo, three.floating.hi, three.floating.v2p.tolist(), three.floating.moves)
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_a_region_does_not_move_into_its_neighbour(side: Side) -> None:
+    three = Three()
+    for end in (three.up, three.down):
+        got(end.alloc(4))
+    got(three.middle.alloc(16))
+    most = three.floating.high_limit - three.floating.low_limit - three.floating.live * three.floating.page_bytes
+    three.floating.make_room(side, most + three.floating.page_bytes)
+    assert three.verify() == []
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_region_moves_as_a_whole(side: Side) -> None:
+    three = Three()
+    row = got(three.middle.alloc(8))
+    keys, _ = three.pool.kv_layer("middle", 1)
+    keys[three.middle.translate(row)] = torch.arange(8).view(8, 1, 1).to(torch.bfloat16)
+    wanted = three.floating.gap(side) + 2 * three.floating.page_bytes
+    assert three.floating.make_room(side, wanted) == wanted
+    assert three.verify() == []
+    assert keys[three.middle.translate(row)][:, 0, 0].tolist() == list(range(8))
+
+
 def test_an_empty_one_offers_all_that_is_between_its_neighbours() -> None:
     three = Three()
     assert three.floating.make_room("low", 1) == three.floating.high_limit - three.floating.low_limit
