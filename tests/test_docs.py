@@ -24,6 +24,7 @@ DOCUMENTS = (
     "docs/oracle.md",
     "docs/allocator.md",
     "docs/gpu.md",
+    "docs/mutants.md",
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")

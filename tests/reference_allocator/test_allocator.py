@@ -74,6 +74,8 @@ def test_what_is_handed_out_is_the_callers(page_size: int) -> None:
     before = lists(allocator)
     tokens.fill_(-7)
     assert lists(allocator) == before
+    allocator.clear()
+    assert verify(allocator) == []
 
 
 def test_nothing_is_allocated_for_nothing() -> None:
