@@ -58,14 +58,23 @@ def _judge(mutant: Mutant) -> Verdict:
     return _workspace.judge(mutant)
 
 
+def _expect_sound(mutants: Sequence[Mutant]) -> None:
+    assert _workspace is not None
+    _workspace.expect_sound(mutants)
+
+
 def tried(mutants: Sequence[Mutant], jobs: int) -> Iterator[Verdict]:
-    """The verdicts as they come. Raises `MutantError` for a mutant that does not apply."""
+    """The verdicts as they come. Raises `MutantError` for a mutant that does not apply, and in the end for witnesses
+    that fail without one.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
         ProcessPoolExecutor(jobs, initializer=_open, initargs=(folder,)) as pool,
     ):
+        sound = pool.submit(_expect_sound, mutants)
         for future in as_completed([pool.submit(_judge, mutant) for mutant in mutants]):
             yield future.result()
+        sound.result()
 
 
 def line(verdict: Verdict) -> str:

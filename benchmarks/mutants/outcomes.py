@@ -1,11 +1,12 @@
 """A pytest plugin that writes down how each test ended: `-p benchmarks.mutants.outcomes`.
 
-The JSON file that `$MUTANT_OUTCOMES` names gets the folder of the package under test, and for every test and every
-file that was not collected the phase, the outcome and the exception.
+Libraries go to the folder `$MUTANT_LIBRARIES`. The JSON file that `$MUTANT_OUTCOMES` names gets the folder of the
+package under test, and for every test and every file that was not collected the phase, the outcome and the exception.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Generator
@@ -49,6 +50,12 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
                 "text": text[-1] if text else "",
             }
         )
+
+
+def pytest_collection_finish() -> None:
+    """Lets mutants share libraries. They are named by what they are made of, so that changed kernels get their own."""
+    build = importlib.import_module("reference_allocator.build")
+    build.cache_folder = lambda: Path(os.environ["MUTANT_LIBRARIES"])  # type: ignore[attr-defined]
 
 
 def pytest_sessionfinish() -> None:

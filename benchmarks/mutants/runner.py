@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import cache_from_source
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # with the first dispatch mode; the processes that run tests have it from here
 
 from benchmarks.mutants.evidence import read_outcomes
-from benchmarks.mutants.mutant import ROOT, STATIC, TESTS, Mutant
+from benchmarks.mutants.mutant import ROOT, STATIC, TESTS, Mutant, MutantError
 from nosync_lint.config import load_config
 from nosync_lint.pipeline import run
 
@@ -76,9 +79,8 @@ class Workspace:
         try:
             codes = tuple(sorted(self.lint() - self.clean))
             failed, broken, said = self.test([test for tests in mutant.witnesses.values() for test in tests])
-            failed -= {
-                test for test in mutant.witnesses.get("verifier", ()) if not INVARIANT.search(said.get(test, ""))
-            }
+            verifier = mutant.witnesses.get("verifier", ())
+            failed -= {test for test in verifier if not INVARIANT.search(said.get(test, ""))}
         finally:
             self._write(before)
         caught = {layer: tuple(test for test in tests if test in failed) for layer, tests in mutant.witnesses.items()}
@@ -91,9 +93,18 @@ class Workspace:
             survived[STATIC] = silent
         return Verdict(mutant, codes, caught, survived, broken, said)
 
+    def expect_sound(self, mutants: Sequence[Mutant]) -> None:
+        """Raises `MutantError` for witnesses that fail, or prove nothing, without any mutant."""
+        witnesses = [test for mutant in mutants for tests in mutant.witnesses.values() for test in tests]
+        failed, broken, _ = self.test(witnesses, seconds=10 * SECONDS)
+        if failed or broken:
+            raise MutantError(f"without a mutant: {sorted(failed)} failed; {list(broken)}")
+
     def _write(self, texts: dict[str, str]) -> None:
         for name, text in texts.items():
             (self.root / name).write_text(text, encoding="utf-8")
+            # It is as old as the text to the second, which two mutants may share.
+            Path(cache_from_source(self.root / name)).unlink(missing_ok=True)
 
     def lint(self) -> Counter[str]:
         """How often each rule speaks about the package, its bad example left out."""
@@ -109,20 +120,23 @@ class Workspace:
             raise RuntimeError(f"the linter failed: {report.failures}")
         return Counter(finding.code for finding in report.findings)
 
-    def test(self, witnesses: Sequence[str]) -> tuple[set[str], tuple[str, ...], dict[str, str]]:
+    def test(
+        self, witnesses: Sequence[str], seconds: float = SECONDS
+    ) -> tuple[set[str], tuple[str, ...], dict[str, str]]:
         """The witnesses that fail, what went wrong in a way that proves nothing, and what each failure said."""
         if not witnesses:
             return set(), (), {}
         outcomes, output = self.folder / "outcomes.json", self.folder / "output"
         outcomes.unlink(missing_ok=True)
         chosen = [f"{TESTS}/{witness}" for witness in dict.fromkeys(witnesses)]
-        child = get_context("fork").Process(target=_pytest, args=(self.root, chosen, outcomes, output))
+        files = {"MUTANT_OUTCOMES": outcomes, "MUTANT_LIBRARIES": self.folder.parent / "libraries"}
+        child = get_context("fork").Process(target=_pytest, args=(self.root, chosen, files, output))
         child.start()
-        child.join(SECONDS)
+        child.join(seconds)
         if child.is_alive():
             child.kill()
             child.join()
-            return set(), (f"not done after {SECONDS} s",), {}
+            return set(), (f"not done after {seconds:.0f} s",), {}
         if not outcomes.exists():
             return set(), (f"pytest ended with {child.exitcode}: {output.read_text(encoding='utf-8')[-200:]}",), {}
         told = json.loads(outcomes.read_text(encoding="utf-8"))
@@ -131,11 +145,11 @@ class Workspace:
         return read_outcomes(told["tests"], witnesses)
 
 
-def _pytest(root: Path, chosen: Sequence[str], outcomes: Path, output: Path) -> None:
+def _pytest(root: Path, chosen: Sequence[str], files: Mapping[str, Path], output: Path) -> None:
     """Runs tests of the copy in a process of their own, which has torch and pytest from the one it was forked from."""
+    gc.freeze()  # what the linter left is not worth looking through
     os.chdir(root)
-    os.environ.update({"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", "MUTANT_OUTCOMES": str(outcomes)})
-    sys.dont_write_bytecode = True
+    os.environ.update({"PYTHONPATH": str(root), **{name: str(path) for name, path in files.items()}})
     sys.path.insert(0, str(root))
     torch.set_num_threads(1)
     with output.open("wb") as file:
