@@ -155,5 +155,5 @@ def _pytest(root: Path, chosen: Sequence[str], files: Mapping[str, Path], output
     with output.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "benchmarks.mutants.outcomes"]
+    options = ["-vv", "--tb=no", "-p", "no:cacheprovider", "-p", "benchmarks.mutants.outcomes"]
     os._exit(pytest.main([*options, *chosen]))

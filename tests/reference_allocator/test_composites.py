@@ -336,14 +336,15 @@ def test_relief_packs_spare_holes_only_and_only_if_that_is_enough() -> None:
 
 def test_the_memo_notices_each_pool() -> None:
     both = composite()
-    both.free_segment(got(both.alloc(40))[:8], start_pos=0)
+    row = got(both.alloc(40))
+    both.free_segment(row[:8], start_pos=0)
     assert both.available_size() == 8
-    held = both.swa.reserve(2)
-    assert held is not None
+    assert both.swa.reserve(2) is not None
     assert verify(both) == []
     assert both.available_size() == 0
-    both.swa.give_up(held)
+    both.free_swa_segment(row[8:16], start_pos=8)
     assert verify(both) == []
+    assert both.available_size() == 8
 
 
 def test_a_gate_blocks_relief() -> None:
