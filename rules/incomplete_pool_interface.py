@@ -49,10 +49,13 @@ class IncompletePoolInterface(Rule):
         return m.Call()
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
-        if isinstance(site, UnwrittenMethod):
-            yield _unwritten(site, program)
-        else:
-            yield _lacks(site, program) if isinstance(site, MissingMethod) else _literal(site, program)
+        yield _judged(site, program)
+
+
+def _judged(site: object, program: Program) -> Judgement:
+    if isinstance(site, UnwrittenMethod):
+        return _unwritten(site, program)
+    return _lacks(site, program) if isinstance(site, MissingMethod) else _literal(site, program)
 
 
 def _unwritten(site: UnwrittenMethod, program: Program) -> Judgement:
