@@ -1,0 +1,137 @@
+"""What a guard saw: events, the report that holds them, and the error that one of them may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from nosync_lint.finding import Confidence, Finding, Hop, Severity
+from nosync_lint.guard.levels import Direction
+from nosync_lint.report import Hidden, Report
+from nosync_lint.report.json import as_json
+from nosync_lint.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One wait of the host, at the place in the user's code that it comes from.
+
+    `row` names the row of the model that says so, `code` and `name` the rule that reports it. `hidden`: the host may
+    wait inside the driver, which nothing but a profiler shows. `known` is false for an operation that the table does
+    not hold and that torch's own tags speak of. `allowed` and `suppressed` are reasons: of an `allow_sync`, and of a
+    comment. `chain` leads from the place up to its callers; `text` is the line of source.
+    """
+
+    code: str
+    name: str
+    row: str
+    direction: Direction
+    explicit: bool
+    hidden: bool
+    operation: str
+    what: str
+    why: str
+    cure: str
+    filename: str
+    span: Span
+    severity: Severity
+    text: str = ""
+    chain: tuple[Hop, ...] = ()
+    backward: bool = False
+    known: bool = True
+    allowed: str | None = None
+    suppressed: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether this is a wait that nobody has answered for."""
+        return not self.hidden and self.allowed is None and self.suppressed is None
+
+    @property
+    def place(self) -> str:
+        return f"{self.filename}:{self.span.row}:{self.span.column}"
+
+    def __str__(self) -> str:
+        waits = "may make the host wait" if self.hidden else "makes the host wait for the device"
+        lines = [f"{self.place}: {self.code} {self.name}: this {waits} [{self.direction}]"]
+        lines += [f"    {self.text}"] if self.text else []
+        lines += [f"  what:    {self.what} ({self.operation}{', in backward' if self.backward else ''})"]
+        lines += [f"  why:     {self.why}"]
+        lines += [f"  instead: {self.cure}"] if self.cure else []
+        lines += [
+            f"  row:     {self.row}" if self.known else "  row:     none; torch's own tags of the operation say so"
+        ]
+        if self.chain:
+            lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
+        return "\n".join(lines)
+
+
+class SyncError(Exception):
+    """A wait that the guard does not allow. `event` is the one that went too far, `earlier` those counted before."""
+
+    def __init__(self, event: Event, earlier: Sequence[Event], max_syncs: int) -> None:
+        self.event, self.earlier = event, tuple(earlier)
+        text = str(event)
+        if earlier:
+            places = ", ".join(f"{one.place} {one.code}" for one in earlier)
+            text += f"\n  counted: {len(earlier) + 1} where {max_syncs} are allowed, earlier at {places}"
+        super().__init__(text)
+
+
+@dataclass(slots=True)
+class GuardReport:
+    """All events under one guard, in order, those of guards inside it too."""
+
+    release: str = ""
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def syncs(self) -> list[Event]:
+        """The waits that nobody has answered for: not hidden, not allowed, not suppressed."""
+        return [event for event in self.events if event.counts]
+
+    @property
+    def hidden(self) -> list[Event]:
+        """Where the driver may wait."""
+        return [event for event in self.events if event.hidden]
+
+    def by_location(self) -> dict[tuple[str, int, int], list[Event]]:
+        """Events by file, row and column, in the order in which the places were first met."""
+        found: dict[tuple[str, int, int], list[Event]] = {}
+        for event in self.events:
+            found.setdefault((event.filename, event.span.row, event.span.column), []).append(event)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The report in the schema of `nosync-lint check --output-format json`: one finding for each place and rule."""
+        answered = sum(event.allowed is not None or event.suppressed is not None for event in self.events)
+        return as_json(
+            Report(
+                tuple(sorted(self._findings(), key=lambda finding: finding.order)),
+                Hidden(suppressed=answered),
+                files_reported=len({event.filename for event in self.events}),
+                target_torch=(self.release,) if self.release else (),
+            )
+        )
+
+    def _findings(self) -> Iterator[Finding]:
+        groups: dict[tuple[str, Span, str], list[Event]] = {}
+        for event in self.events:
+            if event.allowed is None and event.suppressed is None:
+                groups.setdefault((event.filename, event.span, event.code), []).append(event)
+        seen: Counter[tuple[str, str, str]] = Counter()
+        for events in groups.values():
+            first = events[0]
+            key = (first.code, first.filename, " ".join(first.text.split()))
+            seen[key] += 1
+            digest = blake2b("\0".join([*key, str(seen[key])]).encode(errors="surrogateescape"), digest_size=8)
+            times = "once" if len(events) == 1 else f"{len(events)} times"
+            sure = Confidence.POSSIBLE if first.hidden or not first.known else Confidence.CERTAIN
+            yield Finding(
+                first.code, first.name, f"{first.what}: {first.why} Ran {times}.", first.filename, first.span,
+                first.severity, sure, first.cure,
+                flow=tuple(reversed(first.chain)), fingerprint=digest.hexdigest(),
+            )  # fmt: skip

@@ -1,0 +1,89 @@
+"""Where in the user's code something happens: file, rows and columns, and the calls that lead there."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from nosync_lint.finding import Hop
+from nosync_lint.guard.sources import shown, source
+from nosync_lint.source import Span
+
+CHAIN = 8
+"""Callers that an event names at most."""
+
+_GUARD = str(Path(__file__).parent)
+_STANDARD = sysconfig.get_path("stdlib")
+_INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+_RUNNERS = ("_pytest.", "pluggy.", "pytest.", "__main__pytest")
+
+
+class Place(NamedTuple):
+    """A place in the user's code. `filename` is that of the code object; `through` are the functions of torch between
+    it and the operation, the outermost first."""
+
+    filename: str
+    span: Span
+    chain: tuple[Hop, ...]
+    through: tuple[str, ...]
+
+
+def here(blame: Sequence[str] = ()) -> Place:
+    """The innermost frame of the user's code: not torch, the standard library, or the guard.
+
+    With `blame`, the first one in a package or under a folder that is named there, where there is one.
+    """
+    through: list[str] = []
+    users: list[FrameType] = []
+    for frame in _frames():
+        if not _foreign(frame.f_code.co_filename):
+            users.append(frame)
+        elif not users and not frame.f_code.co_filename.startswith((_GUARD, _STANDARD)):
+            owner, _, name = frame.f_code.co_qualname.rpartition(".")
+            through.append(owner if name == "__init__" else name)
+    named = [at for at, frame in enumerate(users) if _blamed(frame, blame)]
+    users = users[named[0] if named else 0 :]
+    if not users:
+        return Place("<unknown>", Span(1, 1, 1, 1), (), tuple(reversed(through)))
+    chain = [
+        Hop(shown(frame.f_code.co_filename), frame.f_lineno or 1, f"in `{frame.f_code.co_qualname}`")
+        for frame in users
+        if not str(frame.f_globals.get("__name__", "")).startswith(_RUNNERS)
+    ]
+    return Place(users[0].f_code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), tuple(reversed(through)))
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _span(frame: FrameType) -> Span:
+    positions = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    row, end_row, start, end = positions
+    if row is None or end_row is None or start is None or end is None:  # python -X no_debug_ranges
+        return Span(frame.f_lineno or 1, 1, frame.f_lineno or 1, 1)
+    text = source(frame.f_code.co_filename)
+    return Span(row, text.column(row, start), end_row, text.column(end_row, end))
+
+
+@lru_cache(maxsize=4096)
+def _foreign(filename: str) -> bool:
+    torch = sys.modules.get("torch")
+    folders = [_GUARD, *([str(Path(torch.__file__).parent)] if torch and torch.__file__ else [])]
+    if filename.startswith("<frozen") or any(filename.startswith(folder + "/") for folder in folders):
+        return True
+    return filename.startswith(_STANDARD + "/") and not filename.startswith(_INSTALLED)
+
+
+def _blamed(frame: FrameType, blame: Sequence[str]) -> bool:
+    name = str(frame.f_globals.get("__name__", ""))
+    return any(name == one or name.startswith(one + ".") or frame.f_code.co_filename.startswith(one) for one in blame)

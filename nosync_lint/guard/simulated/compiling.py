@@ -1,0 +1,38 @@
+"""While a guard is open nothing is compiled: what is compiled runs eagerly, so that its operations are seen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from nosync_lint.guard.simulated.patches import Patches
+
+
+class EagerOnly:
+    """Dynamo's stance is put back. Dynamo imported inside a guard has stand-ins in its tables: these are made anew."""
+
+    def __init__(self) -> None:
+        self._stance: Any = None
+        self._was_loaded = False
+
+    def begin(self, patches: Patches) -> None:
+        """From here on `torch.compile` gives back what it is given, and what was compiled before runs eagerly."""
+        self._was_loaded = "torch._dynamo" in sys.modules
+        self._stance = torch.compiler.set_stance("force_eager") if self._was_loaded else None
+        patches.set(torch, "compile", _not_compiled)
+
+    def end(self) -> None:
+        """Compiling works as before."""
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
+        rules: Any = sys.modules.get("torch._dynamo.trace_rules")
+        if rules is not None and not self._was_loaded:
+            rules.get_torch_obj_rule_map.cache_clear()
+
+
+def _not_compiled(model: Callable[..., Any] | None = None, **_: Any) -> Any:
+    return (lambda function: function) if model is None else model

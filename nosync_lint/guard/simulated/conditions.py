@@ -1,0 +1,253 @@
+"""When an operation waits, where that depends on its arguments: the conditions that `models/dispatch.toml` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nosync_lint.guard.simulated.constructs import THREAD
+from nosync_lint.guard.simulated.pinning import is_pinned
+from nosync_lint.guard.simulated.tensor import SimulatedTensor
+
+
+class Call:
+    """One operation with its arguments by name, as the schema has them."""
+
+    def __init__(self, schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._schema, self._args, self._kwargs = schema, args, kwargs
+
+    def __getitem__(self, name: str) -> Any:
+        """The argument of this name, or its default; None where the overload has none such."""
+        for at, argument in enumerate(self._schema.arguments):
+            if argument.name == name:
+                if name in self._kwargs:
+                    return self._kwargs[name]
+                given = not argument.kwarg_only and at < len(self._args)
+                return self._args[at] if given else argument.default_value if argument.has_default_value() else None
+        return None
+
+
+def on_device(value: Any) -> bool:
+    """Whether a value is a tensor on the device. While the backward runs, every tensor stands for one."""
+    return isinstance(value, SimulatedTensor) or (THREAD.as_device and isinstance(value, Tensor))
+
+
+def on_host(value: Any) -> bool:
+    return isinstance(value, Tensor) and not on_device(value)
+
+
+def _dense(tensor: Tensor) -> bool:
+    """Whether the elements lie beside each other, in any order."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def _indices(call: Call) -> list[Tensor]:
+    return [index for index in call["indices"] if index is not None]
+
+
+def _masks(call: Call) -> list[Tensor]:
+    return [index for index in _indices(call) if index.dtype in (torch.bool, torch.uint8)]
+
+
+# -- copies --
+
+
+def _copied(call: Call) -> tuple[Tensor, bool, bool]:
+    """The source of a copy, and whether it and the destination lie on the device."""
+    source = call["src"]
+    if source is not None:
+        return source, on_device(source), on_device(call["self"])
+    source, device = call["self"], call["device"]
+    return source, on_device(source), on_device(source) if device is None else torch.device(device).type == "cuda"
+
+
+def _uploads(call: Call) -> Tensor | None:
+    source, from_device, to_device = _copied(call)
+    return source if to_device and not from_device and source.numel() else None
+
+
+def uploads(call: Call) -> bool:
+    """A blocking copy from the host. A 0-dim value for more than one element becomes a fill, which is no copy."""
+    source = _uploads(call)
+    if source is None or call["non_blocking"]:
+        return False
+    target = call["self"]
+    return call["src"] is None or source.dim() > 0 or target.dim() == 0
+
+
+def uploads_from_pageable(call: Call) -> bool:
+    source = _uploads(call)
+    return source is not None and bool(call["non_blocking"]) and not is_pinned(source)
+
+
+def uploads_with_gaps(call: Call) -> bool:
+    source = _uploads(call)
+    return source is not None and bool(call["non_blocking"]) and is_pinned(source) and not _dense(source)
+
+
+def uploads_any(call: Call) -> bool:
+    pairs = zip(call["self"], call["src"], strict=False)
+    return not call["non_blocking"] and any(on_device(to) and on_host(source) for to, source in pairs)
+
+
+def downloads(call: Call) -> bool:
+    source, from_device, to_device = _copied(call)
+    return from_device and not to_device and not call["non_blocking"] and source.numel() > 0
+
+
+def downloads_to_pageable(call: Call) -> bool:
+    source, from_device, to_device = _copied(call)
+    asked = from_device and not to_device and bool(call["non_blocking"]) and source.numel() > 0
+    return asked and not is_pinned(call["self"])
+
+
+# -- index reads and writes --
+
+
+def device_mask(call: Call) -> bool:
+    return on_device(call["self"]) and any(on_device(mask) for mask in _masks(call))
+
+
+def device_mask_not_fill(call: Call) -> bool:
+    """A mask that is counted: one mask and one value on the host becomes a masked fill, which counts nothing."""
+    return device_mask(call) and not _fills(call)
+
+
+def _fills(call: Call) -> bool:
+    """Whether one device mask takes one value of the host."""
+    masks, values = _masks(call), call["values"]
+    alone = len(masks) == 1 and len(_indices(call)) == 1
+    return alone and on_device(masks[0]) and on_host(values) and values.numel() == 1 and not call["accumulate"]
+
+
+def host_index(call: Call) -> bool:
+    """An index of integers on the host, beside a target on the device."""
+    masks = _masks(call)
+    return on_device(call["self"]) and any(
+        on_host(index) and index.dim() and not any(index is mask for mask in masks) for index in _indices(call)
+    )
+
+
+def host_mask(call: Call) -> bool:
+    return on_device(call["self"]) and any(on_host(mask) for mask in _masks(call))
+
+
+def host_target(call: Call) -> bool:
+    return on_host(call["self"]) and any(on_device(index) for index in _indices(call))
+
+
+def host_value(call: Call) -> bool:
+    """One value of the host, moved to the device before it is written."""
+    return _moves_value(call) and not any(on_host(mask) for mask in _masks(call))
+
+
+def host_value_by_host_mask(call: Call) -> bool:
+    return _moves_value(call) and any(on_host(mask) for mask in _masks(call))
+
+
+def _moves_value(call: Call) -> bool:
+    values = call["values"]
+    return on_device(call["self"]) and on_host(values) and values.numel() == 1 and not _fills(call)
+
+
+def host_operand(call: Call) -> bool:
+    return on_device(call["condition"]) and any(
+        on_host(call[side]) and call[side].dim() == 0 for side in ("self", "other")
+    )
+
+
+def device_value(call: Call) -> bool:
+    return on_device(call["value"])
+
+
+# -- shapes that depend on data, hidden checks --
+
+
+def equal_shapes(call: Call) -> bool:
+    """Shapes that differ, and one tensor twice, are compared without reading."""
+    mine, other = call["self"], call["other"]
+    return mine.shape == other.shape and mine is not other
+
+
+def device_ends(call: Call) -> bool:
+    return on_device(call["start"]) or on_device(call["end"])
+
+
+def no_dim(call: Call) -> bool:
+    return call["dim"] is None
+
+
+def dim(call: Call) -> bool:
+    return call["dim"] is not None
+
+
+def no_output_size(call: Call) -> bool:
+    return call["output_size"] is None
+
+
+def no_range(call: Call) -> bool:
+    return bool(call["min"] == call["max"])
+
+
+def sorts(call: Call) -> bool:
+    """Whether the test elements are so many that torch sorts both, and counts."""
+    many = float(call["test_elements"].numel()) >= 10.0 * float(call["elements"].numel()) ** 0.145
+    return many and not call["assume_unique"]
+
+
+def long_dimension(call: Call) -> bool:
+    tensor = call["self"]
+    return bool(tensor.dim() and tensor.shape[call["dim"]] > 2048)
+
+
+def simple_draw(call: Call) -> bool:
+    return not call["replacement"] or call["num_samples"] == 1
+
+
+def device_deviation(call: Call) -> bool:
+    return on_device(call["std"])
+
+
+def sorter(call: Call) -> bool:
+    return call["sorter"] is not None
+
+
+def checked_lengths(call: Call) -> bool:
+    return call["lengths"] is not None and not call["unsafe"]
+
+
+def check_errors(call: Call) -> bool:
+    return bool(call["check_errors"])
+
+
+def not_empty(call: Call) -> bool:
+    first = call["A"] if call["A"] is not None else call["self"]
+    return bool(first.numel())
+
+
+def named(name: str) -> Callable[[Call], bool]:
+    """The condition of this name. Raises `KeyError`."""
+    found: Callable[[Call], bool] = _CONDITIONS[name]
+    return found
+
+
+# fmt: off
+_CONDITIONS = {
+    function.__name__: function
+    for function in (
+        uploads, uploads_from_pageable, uploads_with_gaps, uploads_any, downloads, downloads_to_pageable, device_mask,
+        device_mask_not_fill, host_index, host_mask, host_target, host_value, host_value_by_host_mask, host_operand,
+        device_value, equal_shapes, device_ends, no_dim, dim, no_output_size, no_range, sorts, long_dimension,
+        simple_draw, device_deviation, sorter, checked_lengths, check_errors, not_empty,
+    )
+}
+# fmt: on

@@ -1,0 +1,77 @@
+"""Which construct of Python is under way in this thread: what an operation of torch is part of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Construct(NamedTuple):
+    """`kind` as in `models/dispatch.toml`, `text` for people. Of a store by index, the index and the value."""
+
+    kind: str
+    text: str
+    index: Any = None
+    value: Any = None
+
+
+class _Thread(threading.local):
+    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs."""
+
+    construct: Construct | None = None
+    as_device: bool = False
+    backward: bool = False
+
+
+THREAD = _Thread()
+
+
+@contextmanager
+def as_device(*, backward: bool = False) -> Iterator[None]:
+    """Says that every tensor stands for one on the device: operations run on inner tensors, and are judged."""
+    before = THREAD.as_device, THREAD.backward
+    THREAD.as_device, THREAD.backward = True, backward or THREAD.backward
+    try:
+        yield
+    finally:
+        THREAD.as_device, THREAD.backward = before
+
+
+@contextmanager
+def within(kind: str, text: str, index: Any = None, value: Any = None) -> Iterator[None]:
+    """Says that a construct is under way. What is part of another construct is not told."""
+    if THREAD.construct is not None:
+        yield
+        return
+    THREAD.construct = Construct(kind, text, index, value)
+    try:
+        yield
+    finally:
+        THREAD.construct = None
+
+
+def kind() -> str | None:
+    """The kind of the construct under way; for a store by index, by the index and what is stored."""
+    construct = THREAD.construct
+    if construct is None:
+        return "backward" if THREAD.backward else None
+    if construct.kind != "store":
+        return construct.kind
+    items = construct.index if isinstance(construct.index, tuple) else (construct.index,)
+    if any(isinstance(item, slice) and _tensors((item.start, item.stop, item.step)) for item in items):
+        return "store-slice"
+    if any(isinstance(item, Tensor) and item.dim() == 0 and item.dtype == torch.bool for item in items):
+        return "store-mask-0d"
+    if isinstance(construct.value, bool | int | float | complex):
+        return "store-number"
+    host = isinstance(construct.value, Tensor) and construct.value.device.type == "cpu"
+    return "store-host-0d" if host and construct.value.dim() == 0 else "store"
+
+
+def _tensors(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, Tensor) for value in values)

@@ -1,0 +1,100 @@
+"""Autograd over simulated tensors: the graph is one of inner tensors, so what starts it is given those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from nosync_lint.guard.simulated.constructs import as_device
+from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.simulated.tensor import SimulatedTensor, unwrapped, wrap
+
+
+def bridge(patches: Patches) -> None:
+    """Replaces `torch.autograd.backward`, `torch.autograd.grad` and `Function.apply`."""
+    patches.set(torch.autograd, "backward", _backward(torch.autograd.backward))
+    patches.set(torch.autograd, "grad", _grad(torch.autograd.grad))
+    patches.set(torch.autograd.Function, "apply", _apply(vars(torch.autograd.Function)["apply"]))
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: unwrapped(one) for name, one in value.items()}
+    return tuple(unwrapped(one) for one in value) if isinstance(value, list | tuple) else unwrapped(value)
+
+
+def _simulated(value: Any) -> bool:
+    listed = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else (value,)
+    return any(isinstance(one, SimulatedTensor) for one in listed)
+
+
+def _backward(original: Callable[..., None]) -> Callable[..., None]:
+    def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
+        if "inputs" in kwargs:
+            kwargs["inputs"] = _inner(kwargs["inputs"])
+        with as_device(backward=True):
+            original(_inner(tensors), _inner(grad_tensors), *args, **kwargs)
+
+    return backward
+
+
+def _grad(original: Callable[..., Any]) -> Callable[..., Any]:
+    def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        asked = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
+        with as_device(backward=True):
+            found = original(_inner(outputs), _inner(inputs), _inner(grad_outputs), *args, **kwargs)
+        return tuple(
+            wrap(one) if isinstance(one, Tensor) and isinstance(given, SimulatedTensor) else one
+            for one, given in zip(found, asked, strict=True)
+        )
+
+    return grad
+
+
+# -- functions of the user --
+
+_TWINS: WeakKeyDictionary[type, type] = WeakKeyDictionary()
+
+
+def _apply(original: Any) -> Any:
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = original.__get__(None, cls)
+        if kwargs or not _simulated(args):
+            return bound(*args, **kwargs)
+        twin: Any = _TWINS.get(cls) or _TWINS.setdefault(cls, _twin(cls))
+        which = tuple(isinstance(arg, SimulatedTensor) for arg in args)
+        out = twin.apply(*_inner(args), which)
+        return tuple(_outer(one) for one in out) if isinstance(out, tuple) else _outer(out)
+
+    return classmethod(apply)
+
+
+def _outer(value: Any) -> Any:
+    return wrap(value) if isinstance(value, Tensor) and not isinstance(value, SimulatedTensor) else value
+
+
+def _twin(cls: Any) -> type:
+    """The user's function over inner tensors. Its last argument says which of them were simulated."""
+    split = cls.setup_context is not torch.autograd.Function.setup_context
+
+    class Twin(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            *args, which = given
+            outer = [wrap(arg) if simulated else arg for arg, simulated in zip(args, which, strict=True)]
+            out = cls.forward(*outer) if split else cls.forward(ctx, *outer)
+            if split:
+                cls.setup_context(ctx, tuple(outer), out)
+            return _inner(out)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            found = cls.backward(ctx, *(_outer(grad) for grad in grads))
+            inner = _inner(found)
+            return (*inner, None) if isinstance(inner, tuple) else (inner, None)
+
+    return Twin

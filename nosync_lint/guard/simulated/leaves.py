@@ -1,0 +1,59 @@
+"""Operations that torch chooses on a device and that have no kernel for the host, over inner tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_aten = torch.ops.aten
+
+
+def _lstm_cell(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    cx: Tensor,
+    input_bias: Tensor | None = None,
+    hidden_bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    gates = _with_bias(input_gates, input_bias) + _with_bias(hidden_gates, hidden_bias)
+    enter, forget, cell, out = gates.chunk(4, 1)
+    cy = forget.sigmoid() * cx + enter.sigmoid() * cell.tanh()
+    return out.sigmoid() * cy.tanh(), cy, gates
+
+
+def _gru_cell(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    hx: Tensor,
+    input_bias: Tensor | None = None,
+    hidden_bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    reset, update, new = _with_bias(input_gates, input_bias).chunk(3, 1)
+    hidden_reset, hidden_update, hidden_new = _with_bias(hidden_gates, hidden_bias).chunk(3, 1)
+    fresh = (new + (reset + hidden_reset).sigmoid() * hidden_new).tanh()
+    return fresh + (update + hidden_update).sigmoid() * (hx - fresh), fresh
+
+
+def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
+    return gates if bias is None else gates + bias
+
+
+def _plain_attention(*_: Any, **__: Any) -> int:
+    return 0  # SDPBackend.MATH: made of operations that every device has
+
+
+def _no(*_: Any, **__: Any) -> bool:
+    return False
+
+
+LEAVES: dict[Any, Callable[..., Any]] = {
+    _aten._thnn_fused_lstm_cell.default: _lstm_cell,
+    _aten._thnn_fused_gru_cell.default: _gru_cell,
+    _aten._fused_sdp_choice.default: _plain_attention,
+    _aten._use_cudnn_ctc_loss.default: _no,
+    _aten._use_cudnn_ctc_loss.Tensor: _no,
+}
+"""By overload: what to run in its place."""

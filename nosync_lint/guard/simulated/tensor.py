@@ -1,0 +1,271 @@
+"""A tensor that says it lies on `cuda:0`, with a tensor of the host inside that holds its values.
+
+Torch takes the branches it takes for CUDA, because device and type are true in C++ as well, and every operation comes
+to `dispatch.execute`, which runs it on the inner tensors. The autograd graph is one of inner tensors: an engine without
+a device runs no other. So all that autograd asks of a tensor is asked of the inner one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nosync_lint.guard.simulated.constructs import within
+
+DEVICE = torch.device("cuda", 0)
+_BASE: Any = torch._C.TensorBase
+_make: Any = torch.Tensor._make_wrapper_subclass
+_asks_for_grad: Callable[[Tensor], bool] = _BASE.requires_grad.__get__
+_is_leaf: Callable[[Tensor], bool] = _BASE.is_leaf.__get__
+
+
+class SimulatedTensor(Tensor):
+    """See the module. Made by `wrap` alone."""
+
+    _inner: Tensor
+    _gradient: SimulatedTensor | None
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        from nosync_lint.guard.simulated.dispatch import execute  # where no mode is on: another thread, a closed guard
+
+        return execute(func, args, kwargs or {})
+
+    # -- what Python reads --
+
+    def __bool__(self) -> bool:
+        with within("truth", "the truth of a tensor"):
+            return super().__bool__()
+
+    def __int__(self) -> int:
+        with within("number", "int(tensor)"):
+            return super().__int__()
+
+    def __float__(self) -> float:
+        with within("number", "float(tensor)"):
+            return super().__float__()
+
+    def __complex__(self) -> complex:
+        with within("number", "complex(tensor)"):
+            return super().__complex__()
+
+    def __index__(self) -> int:
+        with within("number", "a tensor where Python needs an integer"):
+            return super().__index__()
+
+    def __contains__(self, element: Any) -> bool:
+        with within("contains", "`in` a tensor"):
+            return bool(super().__contains__(element))
+
+    def item(self) -> Any:
+        with within("item", "tensor.item()"):
+            return super().item()
+
+    def tolist(self) -> Any:
+        _saw("d2h.tolist", "tensor.tolist()")
+        return self._inner.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        if not force:
+            raise TypeError(
+                "can't convert cuda:0 device type tensor to numpy. "
+                "Use Tensor.cpu() to copy the tensor to host memory first."
+            )
+        _saw("d2h.cpu", "tensor.numpy(force=True)")
+        return self._inner.numpy(force=True)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.numpy()
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        _saw("d2h.print", "a tensor as text")
+        return f"{repr(self._inner)[:-1]}, device='{DEVICE}')"
+
+    def __format__(self, spec: str) -> str:
+        if self.dim():
+            return object.__format__(self, spec)
+        _saw("d2h.print", "a tensor as text")
+        return format(self._inner.item(), spec)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with within("store", "a store by index", index, value):
+            super().__setitem__(index, value)
+
+    # -- memory --
+
+    def data_ptr(self) -> int:
+        return self._inner.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self._inner.untyped_storage()
+
+    def pin_memory(self, *_: Any) -> Tensor:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+
+    def is_pinned(self, *_: Any) -> bool:
+        return False
+
+    def record_stream(self, stream: Any) -> None:
+        """Nothing runs on another stream here."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        _saw("d2h.serialise", "a tensor that is pickled")
+        inner = self._inner
+        if self._is_parameter():
+            inner = torch.nn.Parameter(inner.detach(), inner.requires_grad)
+        return inner.__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            if not self.is_leaf:
+                raise RuntimeError("Only Tensors created explicitly by the user support the deepcopy protocol")
+            copied = wrap(self._inner.detach().clone().requires_grad_(self.requires_grad))
+            if self._is_parameter():
+                copied._is_param = True
+            if self._inner.grad is not None:
+                copied._inner.grad = self._inner.grad.clone()
+            memo[id(self)] = copied
+        return memo[id(self)]
+
+    def _is_parameter(self) -> bool:
+        return getattr(self, "_is_param", False)
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        """With this, `Module.to` swaps what parameters are and keeps which objects they are."""
+        return ["_inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, Tensor], *_: Any) -> SimulatedTensor:
+        return wrap(inner["_inner"])
+
+    # -- autograd: all of it is about the inner tensor --
+
+    def _held(self) -> Tensor:
+        adopt(self)
+        return self._inner
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._held().requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._held().requires_grad = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> SimulatedTensor:
+        self._held().requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:  # type: ignore[override]
+        return self._held().is_leaf
+
+    @property
+    def grad_fn(self) -> Any:  # type: ignore[override]
+        return self._held().grad_fn
+
+    @property
+    def grad(self) -> SimulatedTensor | None:
+        inner = self._held().grad
+        if inner is None:
+            self._gradient = None
+        elif self._gradient is None or self._gradient._inner is not inner:
+            self._gradient = wrap(inner)
+        return self._gradient
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        self._held().grad = unwrapped(value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._held().grad = None
+
+    @property
+    def data(self) -> SimulatedTensor:
+        return wrap(self._held().data)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if isinstance(value, SimulatedTensor):
+            self._inner.data = value._inner
+            refresh(self)
+            return
+        onto_host = torch.nn.Parameter(value, self.requires_grad) if self._is_parameter() else value.detach()
+        onto_host.grad = self._inner.grad
+        torch.utils.swap_tensors(self, onto_host)  # type: ignore[no-untyped-call]
+        # `Module.cpu` does this: the object stays, and lies on the host
+
+    @property
+    def _version(self) -> int:  # type: ignore[override]
+        return self._held()._version
+
+    @property
+    def retains_grad(self) -> bool:  # type: ignore[override]
+        return self._held().retains_grad
+
+    def retain_grad(self) -> None:
+        self._held().retain_grad()
+
+    def detach_(self) -> SimulatedTensor:
+        self._held().detach_()
+        return self
+
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
+        return self._held().register_hook(lambda grad: unwrapped(hook(wrap(grad))))  # type: ignore[no-untyped-call]
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
+        return self._held().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
+
+
+def wrap(inner: Tensor) -> SimulatedTensor:
+    """A tensor on the simulated device that shares the memory of a tensor on the host."""
+    if inner.is_conj():
+        inner = inner.resolve_conj()
+    if inner.is_neg():
+        inner = inner.resolve_neg()
+    if inner.layout is torch.strided:
+        wrapper = _make(
+            SimulatedTensor, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(),
+            dtype=inner.dtype, device=DEVICE,
+        )  # fmt: skip
+    else:
+        wrapper = _make(SimulatedTensor, inner.shape, dtype=inner.dtype, layout=inner.layout, device=DEVICE)
+    wrapper._inner, wrapper._gradient = inner, None
+    assert isinstance(wrapper, SimulatedTensor)
+    return wrapper
+
+
+def unwrapped(value: Any) -> Any:
+    """The inner tensor of one on the simulated device; anything else as it is."""
+    if isinstance(value, SimulatedTensor):
+        adopt(value)
+        return value._inner
+    return value
+
+
+def adopt(tensor: SimulatedTensor) -> None:
+    """Moves inside what C++ said of the outer tensor: `requires_grad=True` of a factory."""
+    if _asks_for_grad(tensor) and _is_leaf(tensor):
+        _BASE.requires_grad.__set__(tensor, False)
+        tensor._inner.requires_grad_(True)
+
+
+def refresh(tensor: SimulatedTensor) -> None:
+    """Takes over sizes and strides after the inner tensor changed them."""
+    inner = tensor._inner
+    if tensor.shape != inner.shape or tensor.stride() != inner.stride() or tensor.dtype != inner.dtype:
+        with torch._C._DisableTorchDispatch():
+            _BASE.data.__set__(tensor, wrap(inner))
+
+
+def _saw(row: str, what: str) -> None:
+    from nosync_lint.guard.simulated.dispatch import saw_read
+
+    saw_read(row, what)
