@@ -1,0 +1,75 @@
+"""The 151 constructs of the specification, each run under the simulated device."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import linecache
+import math
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from nosync_lint.guard import Event, guard
+
+
+class Case(NamedTuple):
+    """One row of `constructs.toml`."""
+
+    construct: str
+    expect: str
+    rule: str
+    code: str
+
+
+CASES = [Case(*row) for row in tomllib.loads(Path(__file__).with_name("constructs.toml").read_text())["table"]]
+
+
+MODULES = {"torch": torch, "F": F, "nn": nn, "np": np, "math": math, "copy": copy, "io": io, "s": 2.0}
+NUMBERS = itertools.count()
+
+
+def ran(code: str) -> tuple[str, list[Event]]:
+    """The verdict on a piece of code, and what happened in it."""
+    filename = f"/constructs/{next(NUMBERS)}.py"
+    linecache.cache[filename] = (len(code), None, [code + "\n"], filename)
+    failed = False
+    with guard(level="allow") as report:
+        torch.manual_seed(0)
+        vc, mc, idx_c, mask_c, s0_c = (
+            torch.rand(6),
+            torch.rand(6, 4),
+            torch.tensor([0, 2, 1]),
+            torch.arange(6) > 3,
+            torch.tensor(2.0),
+        )
+        v, m, idx, mask, s0, i0 = (one.cuda() for one in (vc, mc, idx_c, mask_c, s0_c, torch.tensor(1)))
+        names = {name: value for name, value in locals().items() if not name.startswith("_")} | MODULES
+        report.events.clear()
+        try:
+            exec(compile(code, filename, "exec"), names)
+        except (RuntimeError, TypeError):
+            failed = True
+    events = list(report.events)
+    verdict = "E" if failed else "S" if report.syncs else "H" if report.hidden else "F"
+    return verdict, events
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.construct for case in CASES])
+def test_the_verdict_is_that_of_the_device(case: Case) -> None:
+    verdict, events = ran(case.code)
+    assert (verdict, events[0].code if events and verdict != "E" else "") == (case.expect, case.rule), [
+        str(e) for e in events
+    ]
+    assert all(event.span.row == 1 and event.filename.startswith("/constructs/") for event in events)
+
+
+def test_there_are_151_constructs() -> None:
+    assert len({case.construct for case in CASES}) == len(CASES) == 151
