@@ -69,6 +69,10 @@ class Event:
         return "\n".join(lines)
 
 
+class CannotSimulate(Exception):
+    """This build of torch, or this system, cannot pretend to have a device; the message says why and what works."""
+
+
 class SyncError(Exception):
     """A wait that the guard does not allow. `event` is the one that went too far, `earlier` those counted before."""
 

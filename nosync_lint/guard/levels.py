@@ -6,6 +6,8 @@ import os
 from enum import StrEnum
 
 ENVIRONMENT = "NOSYNC_GUARD_LEVEL"
+BACKENDS = ("auto", "simulated")
+"""Where guarded code may run; `auto` takes the one that works here."""
 
 
 class Direction(StrEnum):

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from contextvars import Token
 from typing import Any, TypeVar
 
-from nosync_lint.guard.events import GuardReport
-from nosync_lint.guard.levels import Direction, Level, default_level, level_named
+from nosync_lint.guard.events import CannotSimulate, GuardReport
+from nosync_lint.guard.levels import BACKENDS, Direction, Level, default_level, level_named
 from nosync_lint.guard.scopes import Permission, Rules, Scope, enter, leave
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-BACKENDS = ("auto", "simulated")
 
 
 class Guard:
@@ -29,7 +28,12 @@ class Guard:
     def __enter__(self) -> GuardReport:
         if self._token is not None:
             raise RuntimeError("this guard is open: make one for each `with`")
-        from nosync_lint.guard.simulated import SIMULATION
+        try:
+            from nosync_lint.guard.simulated import SIMULATION
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise CannotSimulate("there is no torch to watch: pip install nosync-lint[guard]") from error
 
         self.report.release = SIMULATION.enter()
         self._token, self._thread = enter(self._rules), threading.get_ident()

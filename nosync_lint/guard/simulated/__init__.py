@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from nosync_lint.guard.causes import UnknownRelease
+from nosync_lint.guard.events import CannotSimulate
 from nosync_lint.guard.simulated.compiling import EagerOnly
 from nosync_lint.guard.simulated.device_api import stand_in
-from nosync_lint.guard.simulated.device_guard import CannotSimulate, install
+from nosync_lint.guard.simulated.device_guard import install
 from nosync_lint.guard.simulated.dispatch import SimulatedDevice, causes
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
@@ -93,4 +94,4 @@ class Simulation:
 
 SIMULATION = Simulation()
 
-__all__ = ["SIMULATION", "CannotSimulate", "Simulation"]
+__all__ = ["SIMULATION", "Simulation"]

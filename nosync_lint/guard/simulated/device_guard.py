@@ -17,13 +17,11 @@ from typing import Any
 
 import torch
 
+from nosync_lint.guard.events import CannotSimulate
+
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 _CUDA = 1  # the place of CUDA among c10::DeviceType
 _SLOTS = 64  # more virtual functions than the interface has
-
-
-class CannotSimulate(Exception):
-    """This build of torch, or this system, cannot pretend to have a device; the message says why and what works."""
 
 
 @cache
