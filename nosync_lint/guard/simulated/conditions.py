@@ -12,22 +12,32 @@ from nosync_lint.guard.simulated.constructs import THREAD
 from nosync_lint.guard.simulated.pinning import is_pinned
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
+Parameters = dict[str, tuple[int, Any]]
+"""The parameters of an overload: where each stands among the arguments, and its default."""
+
+
+def parameters(schema: Any) -> Parameters:
+    """Those of a schema."""
+    return {
+        one.name: (at, one.default_value if one.has_default_value() else None)
+        for at, one in enumerate(schema.arguments)
+    }
+
 
 class Call:
-    """One operation with its arguments by name, as the schema has them."""
+    """One operation with its arguments by name."""
 
-    def __init__(self, schema: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._schema, self._args, self._kwargs = schema, args, kwargs
+    __slots__ = ("_args", "_kwargs", "_parameters")
+
+    def __init__(self, known: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._parameters, self._args, self._kwargs = known, args, kwargs
 
     def __getitem__(self, name: str) -> Any:
         """The argument of this name, or its default; None where the overload has none such."""
-        for at, argument in enumerate(self._schema.arguments):
-            if argument.name == name:
-                if name in self._kwargs:
-                    return self._kwargs[name]
-                given = not argument.kwarg_only and at < len(self._args)
-                return self._args[at] if given else argument.default_value if argument.has_default_value() else None
-        return None
+        if name in self._kwargs:
+            return self._kwargs[name]
+        at, default = self._parameters.get(name, (len(self._args), None))
+        return self._args[at] if at < len(self._args) else default
 
 
 def on_device(value: Any) -> bool:

@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nosync_lint.guard.causes import Causes, release_of
-from nosync_lint.guard.simulated.conditions import Call, named
+from nosync_lint.guard.simulated.conditions import Call, Parameters, named, parameters
 from nosync_lint.guard.simulated.constructs import THREAD, as_device, kind, within
 from nosync_lint.guard.simulated.kernels import on_host, stand_in_for
 from nosync_lint.guard.simulated.leaves import LEAVES
 from nosync_lint.guard.simulated.pinning import is_pinned, pin
-from nosync_lint.guard.simulated.tensor import SimulatedTensor, adopt, refresh, wrap
+from nosync_lint.guard.simulated.tensor import SimulatedTensor, adopt, asks_for_grad, refresh, wrap
 from nosync_lint.guard.witness import Sight, saw, saw_tagged
 from nosync_lint.models import load
 
@@ -55,6 +55,7 @@ class Operation:
 
     name: str
     waits: tuple[Waits, ...]
+    parameters: Parameters
     tag: tuple[str, str] | None
     mutates: bool
     reshapes: bool
@@ -106,6 +107,7 @@ def _learn(func: Any) -> Operation:
     operation = _OPERATIONS[func] = Operation(
         f"{namespace}.{full}".removesuffix(".default"),
         _table().get(name, ()) + _table().get(full, ()) if namespace == "aten" else (),
+        parameters(func._schema),
         None if known else tag,
         bool(writes),
         name in _RESHAPING or any(argument.kwarg_only for argument in writes),
@@ -132,7 +134,16 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs one operation where its tensors really are, and tells the guards if it would wait."""
     operation = _OPERATIONS.get(func) or _learn(func)
     simulated: list[SimulatedTensor] = []
-    inner_args = [_inner(arg, simulated) for arg in args]
+    inner_args: list[Any] = []
+    for arg in args:  # the loop is what most operations cost: `_inner` for what is usual
+        kind_of = type(arg)
+        if kind_of is SimulatedTensor:
+            simulated.append(arg)
+            if asks_for_grad(arg):
+                adopt(arg)
+            inner_args.append(arg._inner)
+        else:
+            inner_args.append(arg if kind_of in _PLAIN else _inner(arg, simulated))
     inner_kwargs = {name: _inner(arg, simulated) for name, arg in kwargs.items()} if kwargs else kwargs
     to_device = bool(simulated)
     if kwargs:
@@ -149,7 +160,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         mode: Any = SimulatedDevice
         with mode():
             return func.decompose(*args, **kwargs)
-    _judge(operation, func, args, kwargs)
+    if operation.waits or operation.tag is not None:
+        _judge(operation, args, kwargs)
     if func is _PINNED:
         return False
     if operation.together and simulated:
@@ -164,7 +176,12 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if operation.reshapes:
         for one in simulated:
             refresh(one)
+    if type(out) is Tensor and to_device and not operation.mutates:
+        return wrap(out)
     return _outer(out, simulated if operation.mutates else (), to_device)
+
+
+_PLAIN = frozenset({Tensor, torch.nn.Parameter, int, float, bool, str, type(None), torch.dtype, torch.device})
 
 
 def _inner(value: Any, simulated: list[SimulatedTensor]) -> Any:
@@ -259,12 +276,10 @@ def _same_device(args: tuple[Any, ...]) -> None:
 # -- what waits --
 
 
-def _judge(operation: Operation, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _judge(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if operation.tag is not None:
         saw_tagged(operation.tag[0], operation.name, operation.tag[1])
-    if not operation.waits:
-        return
-    call = Call(func._schema, args, kwargs)
+    call = Call(operation.parameters, args, kwargs)
     for entry in operation.waits:
         if entry.condition is None or entry.condition(call):
             _meet(operation, entry)

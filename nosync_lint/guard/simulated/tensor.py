@@ -18,7 +18,7 @@ from nosync_lint.guard.simulated.constructs import within
 DEVICE = torch.device("cuda", 0)
 _BASE: Any = torch._C.TensorBase
 _make: Any = torch.Tensor._make_wrapper_subclass
-_asks_for_grad: Callable[[Tensor], bool] = _BASE.requires_grad.__get__
+asks_for_grad: Callable[[Tensor], bool] = _BASE.requires_grad.__get__
 _is_leaf: Callable[[Tensor], bool] = _BASE.is_leaf.__get__
 
 
@@ -26,7 +26,7 @@ class SimulatedTensor(Tensor):
     """See the module. Made by `wrap` alone."""
 
     _inner: Tensor
-    _gradient: SimulatedTensor | None
+    _gradient: SimulatedTensor | None = None
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
@@ -230,15 +230,13 @@ def wrap(inner: Tensor) -> SimulatedTensor:
         inner = inner.resolve_conj()
     if inner.is_neg():
         inner = inner.resolve_neg()
-    if inner.layout is torch.strided:
-        wrapper = _make(
-            SimulatedTensor, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(),
-            dtype=inner.dtype, device=DEVICE,
-        )  # fmt: skip
-    else:
-        wrapper = _make(SimulatedTensor, inner.shape, dtype=inner.dtype, layout=inner.layout, device=DEVICE)
-    wrapper._inner, wrapper._gradient = inner, None
-    assert isinstance(wrapper, SimulatedTensor)
+    layout = inner.layout
+    dense = layout is torch.strided
+    strides, offset = (inner.stride(), inner.storage_offset()) if dense else (None, None)
+    wrapper: SimulatedTensor = _make(
+        SimulatedTensor, inner.shape, strides, offset, None, inner.dtype, layout, DEVICE
+    )  # by position: names cost a third of it
+    wrapper._inner = inner
     return wrapper
 
 
@@ -252,7 +250,7 @@ def unwrapped(value: Any) -> Any:
 
 def adopt(tensor: SimulatedTensor) -> None:
     """Moves inside what C++ said of the outer tensor: `requires_grad=True` of a factory."""
-    if _asks_for_grad(tensor) and _is_leaf(tensor):
+    if asks_for_grad(tensor) and _is_leaf(tensor):
         _BASE.requires_grad.__set__(tensor, False)
         tensor._inner.requires_grad_(True)
 
