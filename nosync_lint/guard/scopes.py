@@ -65,6 +65,11 @@ def enter(scope: Scope) -> Token[tuple[Scope, ...]]:
     return _open.set((*_open.get(), scope))
 
 
+def silence() -> Token[tuple[Scope, ...]]:
+    """Closes all scopes of this context until the token is left: what runs is not watched."""
+    return _open.set(())
+
+
 def leave(token: Token[tuple[Scope, ...]]) -> None:
     """Closes a scope. Raises `RuntimeError` in another thread or task than it was opened in."""
     try:

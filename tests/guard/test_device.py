@@ -13,7 +13,9 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 
-from nosync_lint.guard import GuardReport, SyncError, guard, register_kernel, to_device, to_host
+from nosync_lint.guard import CannotSimulate, GuardReport, SyncError, guard, register_kernel, to_device, to_host
+from nosync_lint.guard.simulated import SIMULATION, Simulation, device_guard
+from nosync_lint.guard.simulated.leaves import LEAVES
 
 OWNERS: list[Any] = [
     torch, torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.nvtx, torch.accelerator, torch.autograd, torch.func,
@@ -346,3 +348,41 @@ def test_containers_move_without_being_counted(report: GuardReport) -> None:
     assert to_host(moved)["b"][0].tolist() == [0.0]
     assert moved["b"][1] == 3
     assert report.events == []
+
+
+def test_a_torch_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = Simulation()
+    monkeypatch.setattr("nosync_lint.guard.simulated.SIMULATION", simulation)
+    with monkeypatch.context() as broken:
+        broken.setitem(LEAVES, torch.ops.aten.index_put_.default, lambda table, *_: table)
+        with pytest.raises(CannotSimulate, match="computes other values on the simulated device"), guard():
+            pass
+    assert not torch.cuda.is_available()
+    with guard() as seen:
+        pass
+    assert seen.events == []
+
+
+def test_a_torch_without_a_guard_that_does_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch._C, "_ensureCUDADeviceGuardSet")
+    device_guard.install.cache_clear()
+    with pytest.raises(CannotSimulate, match=r"torch 2\.9 or newer"), guard():
+        pass
+    assert not torch.cuda.is_available()
+
+
+def test_a_real_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(CannotSimulate, match="there is a real device"), guard():
+        pass
+
+
+def test_a_guard_may_be_entered_anywhere() -> None:
+    """Also the first one of a process, which tries the device before it is used."""
+    for simulation in (Simulation(), SIMULATION):
+        with torch.inference_mode():
+            simulation.enter()
+            simulation.leave()
+        with torch.no_grad(), torch.device("cpu"):
+            simulation.enter()
+            simulation.leave()

@@ -37,7 +37,7 @@ def test_the_test_of_the_readme_fails_for_the_store_and_passes_for_the_fill(tmp_
     (tmp_path / "test_free.py").write_text(program, encoding="utf-8")
     output = run(tmp_path, "-m", "pytest", "-p", "nosync_lint.guard.pytest_plugin", "-rA")
     assert "FAILED test_free.py::test_free[index]" in output
-    assert "test_free.py:9:9: NSL101 scalar-index-write: this makes the host wait for the device [h2d]" in output
+    assert "test_free.py:10:9: NSL101 scalar-index-write: this makes the host wait for the device [h2d]" in output
     assert "PASSED test_free.py::test_free[fill]" in output
 
 

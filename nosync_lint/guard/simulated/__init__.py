@@ -9,6 +9,9 @@ import torch
 
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
+from nosync_lint.guard.scopes import leave as leave_scope
+from nosync_lint.guard.scopes import silence
+from nosync_lint.guard.simulated.canary import sing
 from nosync_lint.guard.simulated.compiling import EagerOnly
 from nosync_lint.guard.simulated.device_api import stand_in
 from nosync_lint.guard.simulated.device_guard import install
@@ -36,6 +39,7 @@ class Simulation:
         self._eager = EagerOnly()
         self._lifts_only_host = self._cudnn = True
         self._thread = _Thread()
+        self._works = False
 
     def enter(self) -> str:
         """One guard more. Gives the release of torch that is judged for. Raises `CannotSimulate`."""
@@ -53,7 +57,20 @@ class Simulation:
             self._thread.mode = mode()
             self._thread.mode.__enter__()
         self._thread.guards += 1
+        if not self._works:
+            self._try()
         return release
+
+    def _try(self) -> None:
+        token = silence()
+        try:
+            sing()
+            self._works = True
+        except BaseException:
+            self.leave()
+            raise
+        finally:
+            leave_scope(token)
 
     def leave(self) -> None:
         """One guard less, in the thread that entered it."""
