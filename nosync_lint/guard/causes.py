@@ -63,8 +63,9 @@ class Causes:
             for function in (*call.get("functions", ()), *call.get("methods", ())):
                 self._named.setdefault(function.rpartition(".")[2], []).extend(rows)
         self.cause = cache(self._cause)
+        self.holds = cache(self._holds)
 
-    def holds(self, row: str) -> bool:
+    def _holds(self, row: str) -> bool:
         """Whether the row says of this release that the host waits, or may."""
         known = self._semantics.rows[row]
         waits = str(known["verdict"]).startswith(("sync", "may-block"))

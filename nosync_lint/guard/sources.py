@@ -24,6 +24,7 @@ class SourceText:
             pragmas = python_pragmas(text) if self._tree else ()
         except (SyntaxError, ValueError):  # notebooks, templates: the place is known, its syntax is not
             self._tree, pragmas = None, ()
+        self._has_comments = bool(pragmas)
         self._suppressions = Suppressions(pragmas, lambda: self.lines)
 
     def line(self, row: int) -> str:
@@ -38,15 +39,17 @@ class SourceText:
 
     def statement(self, row: int) -> tuple[int, int]:
         """The first and last row of the innermost statement at a row; of a compound one, its header."""
-        found = (row, row)
-        if self._tree is None:
-            return found
-        for node in ast.walk(self._tree):
-            if isinstance(node, ast.stmt) and node.lineno <= row <= (node.end_lineno or row):
+        return self._statements.get(row, (row, row))
+
+    @cached_property
+    def _statements(self) -> dict[int, tuple[int, int]]:
+        """The first and last row of the innermost statement, by row."""
+        found: dict[int, tuple[int, int]] = {}
+        for node in ast.walk(self._tree) if self._tree else ():  # outer statements first
+            if isinstance(node, ast.stmt):
                 body = getattr(node, "body", None)
-                last = (node.end_lineno or row) if not body else max(node.lineno, body[0].lineno - 1)
-                if node.lineno <= row <= last:
-                    found = (node.lineno, last)
+                last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+                found.update(dict.fromkeys(range(node.lineno, last + 1), (node.lineno, last)))
         return found
 
     def called(self, span: Span) -> str | None:
@@ -80,6 +83,8 @@ class SourceText:
 
     def suppressed(self, code: str, slug: str, row: int) -> str | None:
         """The reason of a comment that covers a finding of this rule at this row, empty where it gives none."""
+        if not self._has_comments:
+            return None
         first, last = self.statement(row)
         if not self._suppressions.cover(code, slug, first, last):
             return None

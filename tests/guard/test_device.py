@@ -141,6 +141,15 @@ def test_recurrent_cells_give_the_numbers_of_the_host(kind: Any, report: GuardRe
     assert report.events == []
 
 
+def test_packed_sequences_keep_their_batch_sizes_on_the_host(report: GuardReport) -> None:
+    lengths, data = torch.tensor([2, 3]), torch.rand(3, 2, 4)
+    packed = nn.utils.rnn.pack_padded_sequence(to_device(data), lengths, enforce_sorted=False)
+    assert (packed.data.is_cuda, packed.batch_sizes.is_cuda) == (True, False)
+    assert {event.row for event in report.events} == {"tr.pack_padded"}
+    expected = nn.utils.rnn.pack_padded_sequence(data, lengths, enforce_sorted=False)
+    assert torch.equal(to_host(packed.data), expected.data)
+
+
 def test_attention_gives_the_numbers_of_the_host(report: GuardReport) -> None:
     torch.manual_seed(0)
     host = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
@@ -172,6 +181,11 @@ def test_state_goes_through_a_file_and_back(report: GuardReport) -> None:
     nn.init.zeros_(other[0].weight)
     other.load_state_dict(torch.load(file))
     assert torch.equal(to_host(other[0].weight), to_host(net[0].weight))
+    file.seek(0)
+    report.events.clear()
+    loaded = torch.load(file, map_location="cuda")
+    assert all(tensor.is_cuda for tensor in loaded.values())
+    assert [event.row for event in report.events] == ["h2d.to_blocking"]
     copied = copy.deepcopy(net)
     assert (copied[0].weight.is_cuda, copied[0].weight is net[0].weight) == (True, False)
 
@@ -309,6 +323,15 @@ def test_what_cannot_work_is_refused(report: GuardReport) -> None:
     with pytest.raises(NotImplementedError, match=r"torch\.func\.grad cannot run on the simulated device"):
         torch.func.grad(lambda a: a.sum())(x)
     assert torch.func.grad(lambda a: a.sum())(torch.ones(2)).tolist() == [1.0, 1.0]
+    for call, name in (
+        (lambda: torch.func.jvp(torch.sin, (x,), (x,)), "torch.func.jvp"),
+        (lambda: torch.nested.nested_tensor([x, x]), "torch.nested.nested_tensor"),
+        (lambda: torch.cuda.CUDAGraph(), "torch.cuda.CUDAGraph"),
+        (lambda: x.to_sparse_csr(), "Tensor.to_sparse_csr"),
+        (lambda: torch.jit.trace(torch.sin, x), "torch.jit.trace"),
+    ):
+        with pytest.raises(NotImplementedError, match=f"{name} cannot run on the simulated device: "):
+            call()
     assert torch.func.vmap(lambda a: a * 2)(x).is_cuda
     assert torch.compile(lambda a: a + 1)(x).is_cuda
 

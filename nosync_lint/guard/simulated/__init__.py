@@ -16,6 +16,7 @@ from nosync_lint.guard.simulated.compiling import EagerOnly
 from nosync_lint.guard.simulated.device_api import stand_in
 from nosync_lint.guard.simulated.device_guard import install
 from nosync_lint.guard.simulated.dispatch import SimulatedDevice, causes
+from nosync_lint.guard.simulated.files import load_through_host
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
 from nosync_lint.guard.simulated.patches import Patches
@@ -95,6 +96,7 @@ class Simulation:
             bridge(self._patches)
             refuse(self._patches)
             read_elements(self._patches)
+            load_through_host(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)

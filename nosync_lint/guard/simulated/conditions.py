@@ -25,12 +25,13 @@ def parameters(schema: Any) -> Parameters:
 
 
 class Call:
-    """One operation with its arguments by name."""
+    """One operation with its arguments by name. `copied` is what `_copied` found, for the next condition to ask."""
 
-    __slots__ = ("_args", "_kwargs", "_parameters")
+    __slots__ = ("_args", "_kwargs", "_parameters", "copied")
 
     def __init__(self, known: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._parameters, self._args, self._kwargs = known, args, kwargs
+        self.copied: tuple[Tensor, bool, bool] | None = None
 
     def __getitem__(self, name: str) -> Any:
         """The argument of this name, or its default; None where the overload has none such."""
@@ -73,11 +74,15 @@ def _masks(call: Call) -> list[Tensor]:
 
 def _copied(call: Call) -> tuple[Tensor, bool, bool]:
     """The source of a copy, and whether it and the destination lie on the device."""
-    source = call["src"]
-    if source is not None:
-        return source, on_device(source), on_device(call["self"])
-    source, device = call["self"], call["device"]
-    return source, on_device(source), on_device(source) if device is None else torch.device(device).type == "cuda"
+    if call.copied is None:
+        source, device = call["src"], call["device"]
+        if source is not None:
+            to_device = on_device(call["self"])
+        else:
+            source = call["self"]
+            to_device = on_device(source) if device is None else torch.device(device).type == "cuda"
+        call.copied = source, on_device(source), to_device
+    return call.copied
 
 
 def _uploads(call: Call) -> Tensor | None:

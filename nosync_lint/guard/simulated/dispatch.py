@@ -176,11 +176,14 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if operation.reshapes:
         for one in simulated:
             refresh(one)
+    if operation.name == _LENGTHS:  # the sizes of the batches are for the host
+        return wrap(out[0]), out[1]
     if type(out) is Tensor and to_device and not operation.mutates:
         return wrap(out)
     return _outer(out, simulated if operation.mutates else (), to_device)
 
 
+_LENGTHS = "aten._pack_padded_sequence"
 _PLAIN = frozenset({Tensor, torch.nn.Parameter, int, float, bool, str, type(None), torch.dtype, torch.device})
 
 

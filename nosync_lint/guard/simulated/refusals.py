@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -15,27 +15,51 @@ _MAKERS = ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian")
 """Transforms that give a function back."""
 _CALLS = ("vjp", "jvp", "linearize")
 """Transforms that run the function themselves."""
+_DIFFERENTIATES = (
+    "it differentiates in C++, where there is none: use backward or torch.autograd.grad, or tensors of the host"
+)
+_NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
+_COMPRESSED = ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")
+_GRAPHS = ("CUDAGraph", "graph", "make_graphed_callables")
 
 
 def refuse(patches: Patches) -> None:
-    """Replaces the transforms of `torch.func` that differentiate; `vmap` works."""
+    """Replaces functions of torch. Those that take tensors work as ever on tensors of the host."""
     for name in _MAKERS:
         patches.set(torch.func, name, _made(name, getattr(torch.func, name)))
     for name in _CALLS:
-        patches.set(torch.func, name, _checked(name, getattr(torch.func, name)))
+        patches.set(torch.func, name, _checked(f"torch.func.{name}", _DIFFERENTIATES, getattr(torch.func, name)))
+    for name in _NESTED:
+        function = getattr(torch.nested, name)
+        patches.set(
+            torch.nested, name, _checked(f"torch.nested.{name}", "nested tensors are none that hold another", function)
+        )
+    for name in _GRAPHS:
+        patches.set(torch.cuda, name, _never(f"torch.cuda.{name}", "nothing is launched that could be captured"))
+    for name in _COMPRESSED:
+        patches.set(SimulatedTensor, name, _never(f"Tensor.{name}", "a compressed layout has no strides to show"))
+    patches.set(torch.jit, "trace", _checked("torch.jit.trace", "the tracer sees the tensors inside", torch.jit.trace))
+
+
+def _refusal(name: str, reason: str) -> NotImplementedError:
+    return NotImplementedError(f"{name} cannot run on the simulated device: {reason}")
 
 
 def _made(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: _checked(name, original(*args, **kwargs))
+    return lambda *args, **kwargs: _checked(f"torch.func.{name}", _DIFFERENTIATES, original(*args, **kwargs))
 
 
-def _checked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(name: str, reason: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(isinstance(one, SimulatedTensor) for one in tree_leaves((args, kwargs))):
-            raise NotImplementedError(
-                f"torch.func.{name} cannot run on the simulated device: it differentiates in C++, where there is none. "
-                "Use backward or torch.autograd.grad, or tensors of the host"
-            )
+            raise _refusal(name, reason)
         return function(*args, **kwargs)
+
+    return call
+
+
+def _never(name: str, reason: str) -> Callable[..., NoReturn]:
+    def call(*_: Any, **__: Any) -> NoReturn:
+        raise _refusal(name, reason)
 
     return call
