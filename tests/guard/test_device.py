@@ -141,6 +141,28 @@ def test_recurrent_cells_give_the_numbers_of_the_host(kind: Any, report: GuardRe
     assert report.events == []
 
 
+CHOSEN_ON_A_DEVICE: list[Callable[[Tensor, Tensor], Tensor]] = [
+    lambda x, index: nn.functional.embedding_bag(index, x, torch.zeros_like(index[:1])),
+    lambda x, index: nn.functional.ctc_loss(x.log_softmax(-1)[:, None], index[None, :2] + 1, (4,), (2,)),
+    lambda x, index: torch.fft.hfft(x),
+    lambda x, index: torch.complex(x, x).conj().imag,
+]
+
+
+@pytest.mark.parametrize("function", CHOSEN_ON_A_DEVICE)
+def test_what_torch_does_otherwise_on_a_device_gives_the_numbers_of_the_host(
+    function: Callable[[Tensor, Tensor], Tensor], report: GuardReport
+) -> None:
+    torch.manual_seed(0)
+    host, index = torch.rand(4, 5, requires_grad=True), torch.tensor([0, 2, 3])
+    device = to_device(host)
+    function(host, index).sum().backward()
+    found = function(device, to_device(index))
+    found.sum().backward()
+    assert found.is_cuda
+    torch.testing.assert_close(to_host(device.grad), host.grad)
+
+
 def test_packed_sequences_keep_their_batch_sizes_on_the_host(report: GuardReport) -> None:
     lengths, data = torch.tensor([2, 3]), torch.rand(3, 2, 4)
     packed = nn.utils.rnn.pack_padded_sequence(to_device(data), lengths, enforce_sorted=False)

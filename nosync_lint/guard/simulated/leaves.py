@@ -1,4 +1,4 @@
-"""Operations that torch chooses on a device and that have no kernel for the host, over inner tensors."""
+"""Operations that torch chooses on a device and that do something else, or nothing, on the host: what runs instead."""
 
 from __future__ import annotations
 
@@ -49,11 +49,16 @@ def _no(*_: Any, **__: Any) -> bool:
     return False
 
 
+_NOT_CHOSEN = (_aten._use_cudnn_ctc_loss, _aten._use_miopen_ctc_loss)
+"""Questions whether a library of the device is to be used."""
+
 LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
     _aten._thnn_fused_gru_cell.default: _gru_cell,
     _aten._fused_sdp_choice.default: _plain_attention,
-    _aten._use_cudnn_ctc_loss.default: _no,
-    _aten._use_cudnn_ctc_loss.Tensor: _no,
+    _aten._embedding_bag_forward_only.default: _aten._embedding_bag.default,
+    _aten._conj.default: torch.conj_physical,
+    _aten._neg_view.default: torch.neg,
+    **{getattr(packet, name): _no for packet in _NOT_CHOSEN for name in packet.overloads()},  # type: ignore[no-untyped-call]
 }
-"""By overload: what to run in its place."""
+"""By overload, over inner tensors. Whether a gradient is wanted or a view conjugates cannot be told from outside."""
