@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nosync_lint.guard import GuardReport, SyncError, guard, to_host
-from reference_allocator import BytePool, PageAllocator, SWAComposite, join_ends, naive
-from reference_allocator.naive import NaiveAllocator
+from reference_allocator import BytePool, PageAllocator, SWAComposite, join, naive
+from reference_allocator.end_band import EndBand
+from reference_allocator.naive import NaiveAllocator, pack_host_planned
 from reference_allocator.streams import SideStream
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.pools import kv
@@ -79,7 +80,7 @@ def test_churn_waits_for_nothing(page_size: int, eager: bool, pools: int, checke
             allocator: PageAllocator | SWAComposite = PageAllocator(
                 made, "full", eager=eager, checked=checked, side=side
             )
-            join_ends(allocator.band, PageAllocator(made, "swa", checked=checked).band)  # type: ignore[union-attr]
+            join(allocator.band, PageAllocator(made, "swa", checked=checked).band)  # type: ignore[union-attr]
         else:
             allocator = SWAComposite(made, eager=eager, checked=checked, side=side)
         assert churn(allocator, page_size, 150)
@@ -131,7 +132,23 @@ def test_the_naive_free_is_refused_at_its_first_wait() -> None:
         row = allocator.alloc(8)
         with pytest.raises(SyncError) as refused:
             allocator.free(row)
-    assert (refused.value.event.name, refused.value.event.span.row) == ("dedup-on-device", 21)
+    event = refused.value.event
+    assert (event.name, event.filename) == ("dedup-on-device", "reference_allocator/naive.py")
+    assert NAIVE[event.span.row - 1].strip().startswith("pages = torch.unique(")
+
+
+@pytest.mark.parametrize(("naively", "codes"), [(True, ["NSL202", "NSL202", "NSL103"]), (False, [])])
+def test_a_compaction_planned_on_the_host_waits_three_times(naively: bool, codes: list[str]) -> None:
+    with guard(level="allow") as report:
+        made = pool("cuda")
+        allocator = PageAllocator(made, "full", checked=False)
+        join(allocator.band, PageAllocator(made, "swa", checked=False).band)
+        rows = [allocator.alloc(8) for _ in range(4)]
+        allocator.free_segment(rows[1], start_pos=0)
+        pack = pack_host_planned if naively else EndBand.pack
+        assert isinstance(allocator.band, EndBand)
+        assert pack(allocator.band, 2) == 2
+    assert [event.code for event in report.syncs] == codes
 
 
 @pytest.mark.parametrize("kind", [PageAllocator, NaiveAllocator])
