@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -431,3 +433,43 @@ def test_a_guard_may_be_entered_anywhere() -> None:
         with torch.no_grad(), torch.device("cpu"):
             simulation.enter()
             simulation.leave()
+
+
+def test_asynchronous_copies_are_direct_between_pinned_memory_in_the_same_order(report: GuardReport) -> None:
+    pinned, device = torch.zeros(4, 6, pin_memory=True), torch.zeros(6, 4, device="cuda")
+    device.t().copy_(pinned.t().contiguous().t().pin_memory(), non_blocking=True)
+    device.copy_(torch.zeros(6, 4).pin_memory(), non_blocking=True)
+    pinned.copy_(torch.zeros(4, 6, device="cuda"), non_blocking=True)
+    assert report.events == []
+    device.copy_(pinned.t(), non_blocking=True)
+    pinned[:, :3].copy_(device[:4, :3], non_blocking=True)
+    torch.zeros(3).copy_(device[:3, 0], non_blocking=True)
+    assert [event.row for event in report.hidden] == [
+        "h2d.noncontig_pinned", "h2d.noncontig_pinned", "d2h.copy_to_pageable_nb",
+    ]  # fmt: skip
+
+
+def test_python_data_is_pinned_and_branches_are_read(report: GuardReport) -> None:
+    assert torch.tensor([1, 2], pin_memory=True).is_pinned()
+    x = torch.ones(2, device="cuda")
+    assert torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a, (x,)).is_cuda
+    assert x.to("meta").is_meta
+    assert [event.row for event in report.events] == ["d2h.cond"]
+
+
+def test_a_process_that_opened_a_guard_may_fork_one_that_trains() -> None:
+    """Torch cannot go back in a process that was forked from one which has."""
+    code = """
+import os, torch
+from nosync_lint.guard import guard
+with guard():
+    pass
+child = os.fork()
+if not child:
+    with guard():
+        x = torch.ones(2, device="cuda").requires_grad_()
+        x.sum().backward()
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0

@@ -17,16 +17,15 @@ def sing() -> None:
         raise CannotSimulate(f"torch {torch.__version__} computes other values on the simulated device: {found}")
 
 
-EXPECTED = ([5.0, 7.0, 2.0], [0.0, 0.0, 8.0], ("cuda", "cpu"))
+EXPECTED = ([5.0, 7.0, 2.0], True, ("cuda", "cpu"))
 
 
-def _outcome() -> tuple[list[float], list[float], tuple[str, str]]:
+def _outcome() -> tuple[list[float], bool, tuple[str, str]]:
     with torch.inference_mode(False), torch.enable_grad():
+        # No backward: a process that has run one cannot fork others that do.
         leaf = torch.ones(3, device="cuda", dtype=torch.float32).requires_grad_()
         table = leaf * 2
         table[0] = 5.0
         table[torch.tensor([1], device="cuda")] = 7.0
-        torch.autograd.backward((table * table).sum())
-        assert leaf.grad is not None
         uploaded = torch.zeros(2).to("cuda", non_blocking=True).add_(1)
-        return table.tolist(), leaf.grad.tolist(), (uploaded.device.type, uploaded.cpu().device.type)
+        return table.tolist(), table.grad_fn is not None, (uploaded.device.type, uploaded.cpu().device.type)

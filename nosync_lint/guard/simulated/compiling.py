@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from nosync_lint.guard.simulated.constructs import within
 from nosync_lint.guard.simulated.patches import Patches
 
 
@@ -23,6 +24,7 @@ class EagerOnly:
         self._was_loaded = "torch._dynamo" in sys.modules
         self._stance = torch.compiler.set_stance("force_eager") if self._was_loaded else None
         patches.set(torch, "compile", _not_compiled)
+        patches.set(torch, "cond", _cond)
 
     def end(self) -> None:
         """Compiling works as before."""
@@ -32,6 +34,15 @@ class EagerOnly:
         rules: Any = sys.modules.get("torch._dynamo.trace_rules")
         if rules is not None and not self._was_loaded:
             rules.get_torch_obj_rule_map.cache_clear()
+
+
+def _cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: tuple[Any, ...] | list[Any] = ()
+) -> Any:
+    """`torch.cond` as it runs eagerly: the predicate is read, and one branch runs."""
+    with within("cond", "torch.cond"):
+        taken = bool(pred)
+    return (true_fn if taken else false_fn)(*operands)
 
 
 def _not_compiled(model: Callable[..., Any] | None = None, **_: Any) -> Any:

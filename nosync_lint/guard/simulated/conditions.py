@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nosync_lint.guard.levels import Direction
 from nosync_lint.guard.simulated.constructs import THREAD
 from nosync_lint.guard.simulated.pinning import is_pinned
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
@@ -31,7 +32,7 @@ class Call:
 
     def __init__(self, known: Parameters, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._parameters, self._args, self._kwargs = known, args, kwargs
-        self.copied: tuple[Tensor, bool, bool] | None = None
+        self.copied: tuple[Tensor, Direction | None] | None = None
 
     def __getitem__(self, name: str) -> Any:
         """The argument of this name, or its default; None where the overload has none such."""
@@ -72,22 +73,38 @@ def _masks(call: Call) -> list[Tensor]:
 # -- copies --
 
 
-def _copied(call: Call) -> tuple[Tensor, bool, bool]:
-    """The source of a copy, and whether it and the destination lie on the device."""
+def _copied(call: Call) -> tuple[Tensor, Direction | None]:
+    """The source of a copy, and its direction; None within the host, within the device, and of nothing."""
     if call.copied is None:
-        source, device = call["src"], call["device"]
-        if source is not None:
-            to_device = on_device(call["self"])
+        source, target = call["src"], call["self"]
+        if source is None:
+            source, device = target, call["device"]
+            kind = ("cuda" if on_device(source) else "cpu") if device is None else torch.device(device).type
         else:
-            source = call["self"]
-            to_device = on_device(source) if device is None else torch.device(device).type == "cuda"
-        call.copied = source, on_device(source), to_device
+            kind = "cuda" if on_device(target) else target.device.type
+        way = {(False, "cuda"): Direction.H2D, (True, "cpu"): Direction.D2H}.get((on_device(source), kind))
+        call.copied = source, way if source.numel() else None
     return call.copied
 
 
 def _uploads(call: Call) -> Tensor | None:
-    source, from_device, to_device = _copied(call)
-    return source if to_device and not from_device and source.numel() else None
+    source, way = _copied(call)
+    return source if way is Direction.H2D else None
+
+
+def _staged(call: Call) -> bool:
+    """Whether an asynchronous copy goes through memory that is not pinned: between elements in different orders."""
+    source, target = _copied(call)[0], call["self"]
+    if call["src"] is None:
+        return not _dense(source)
+    return (
+        not _dense(source) or not _dense(target) or (source.shape == target.shape and not _same_order(source, target))
+    )
+
+
+def _same_order(one: Tensor, other: Tensor) -> bool:
+    sizes = zip(one.shape, one.stride(), other.stride(), strict=True)
+    return all(size == 1 or mine == theirs for size, mine, theirs in sizes)
 
 
 def uploads(call: Call) -> bool:
@@ -106,7 +123,7 @@ def uploads_from_pageable(call: Call) -> bool:
 
 def uploads_with_gaps(call: Call) -> bool:
     source = _uploads(call)
-    return source is not None and bool(call["non_blocking"]) and is_pinned(source) and not _dense(source)
+    return source is not None and bool(call["non_blocking"]) and is_pinned(source) and _staged(call)
 
 
 def uploads_any(call: Call) -> bool:
@@ -115,14 +132,16 @@ def uploads_any(call: Call) -> bool:
 
 
 def downloads(call: Call) -> bool:
-    source, from_device, to_device = _copied(call)
-    return from_device and not to_device and not call["non_blocking"] and source.numel() > 0
+    return _copied(call)[1] is Direction.D2H and not call["non_blocking"]
 
 
 def downloads_to_pageable(call: Call) -> bool:
-    source, from_device, to_device = _copied(call)
-    asked = from_device and not to_device and bool(call["non_blocking"]) and source.numel() > 0
-    return asked and not is_pinned(call["self"])
+    return _copied(call)[1] is Direction.D2H and bool(call["non_blocking"]) and not is_pinned(call["self"])
+
+
+def downloads_with_gaps(call: Call) -> bool:
+    asked = _copied(call)[1] is Direction.D2H and bool(call["non_blocking"])
+    return asked and is_pinned(call["self"]) and _staged(call)
 
 
 # -- index reads and writes --
@@ -259,7 +278,8 @@ def named(name: str) -> Callable[[Call], bool]:
 _CONDITIONS = {
     function.__name__: function
     for function in (
-        uploads, uploads_from_pageable, uploads_with_gaps, uploads_any, downloads, downloads_to_pageable, device_mask,
+        uploads, uploads_from_pageable, uploads_with_gaps, uploads_any, downloads, downloads_to_pageable,
+        downloads_with_gaps, device_mask,
         device_mask_not_fill, host_index, host_mask, host_target, host_value, host_value_by_host_mask, host_operand,
         device_value, equal_shapes, device_ends, no_dim, dim, no_output_size, no_range, sorts, long_dimension,
         simple_draw, device_deviation, sorter, checked_lengths, check_errors, not_empty,

@@ -1,4 +1,4 @@
-"""Tensors made of Python data that holds tensors of the device: torch reads each of them, and asks no mode for it."""
+"""Tensors made of Python data: torch asks no mode when it reads those in it and when it pins memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch.utils._device
 
 from nosync_lint.guard.simulated.constructs import within
 from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.simulated.pinning import pin
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
 
@@ -22,8 +23,9 @@ def read_elements(patches: Patches) -> None:
 
 
 def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
-    def made(data: Any, *args: Any, **kwargs: Any) -> Any:
-        return original(_read(data) if _holds(data) else data, *args, **kwargs)
+    def made(data: Any, *args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
+        found = original(_read(data) if _holds(data) else data, *args, **kwargs)
+        return pin(found) if pin_memory else found
 
     return made
 
