@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -53,6 +54,27 @@ class Event:
     @property
     def place(self) -> str:
         return f"{self.filename}:{self.span.row}:{self.span.column}"
+
+    def fingerprint(self, number: int = 1) -> str:
+        """A name that survives moved lines: rule, file, the text of the line, and which of equals, from 1."""
+        key = [self.code, self.filename, " ".join(self.text.split()), str(number)]
+        return blake2b("\0".join(key).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+    def as_record(self) -> dict[str, Any]:
+        """The event as JSON's own types, for `from_record` in another process."""
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return record
+
+    @staticmethod
+    def from_record(record: dict[str, Any]) -> Event:
+        """The event that `as_record` gave."""
+        known = {
+            "direction": Direction(record["direction"]),
+            "severity": Severity(record["severity"]),
+            "span": Span(*record["span"]),
+            "chain": tuple(Hop(**hop) for hop in record["chain"]),
+        }
+        return Event(**{**record, **known})
 
     def __str__(self) -> str:
         waits = "may make the host wait" if self.hidden else "makes the host wait for the device"
@@ -126,16 +148,14 @@ class GuardReport:
         for event in self.events:
             if event.allowed is None and event.suppressed is None:
                 groups.setdefault((event.filename, event.span, event.code), []).append(event)
-        seen: Counter[tuple[str, str, str]] = Counter()
+        seen: Counter[str] = Counter()
         for events in groups.values():
             first = events[0]
-            key = (first.code, first.filename, " ".join(first.text.split()))
-            seen[key] += 1
-            digest = blake2b("\0".join([*key, str(seen[key])]).encode(errors="surrogateescape"), digest_size=8)
+            seen[first.fingerprint()] += 1
             times = "once" if len(events) == 1 else f"{len(events)} times"
             sure = Confidence.POSSIBLE if first.hidden or not first.known else Confidence.CERTAIN
             yield Finding(
                 first.code, first.name, f"{first.what}: {first.why} Ran {times}.", first.filename, first.span,
                 first.severity, sure, first.cure,
-                flow=tuple(reversed(first.chain)), fingerprint=digest.hexdigest(),
+                flow=tuple(reversed(first.chain)), fingerprint=first.fingerprint(seen[first.fingerprint()]),
             )  # fmt: skip

@@ -7,8 +7,9 @@ pytest: the guard is imported when the first guarded test is set up, and torch w
 
 from __future__ import annotations
 
-from collections import Counter
+import json
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,8 +27,7 @@ MARKER = (
     "for a device; see nosync_lint.guard.guard"
 )
 _GUARD: pytest.StashKey[Guard] = pytest.StashKey()
-Seen = dict[str, Any]
-"""One event as it travels with the report of a test."""
+_BASELINE: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,16 +42,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--nosync-all", action="store_true", help="guard the tests without a marker, too, and only report what they do"
     )
+    group.addoption(
+        "--nosync-json", type=Path, metavar="FILE", help="write what guarded tests did, as the linter's JSON"
+    )
+    group.addoption(
+        "--nosync-baseline", type=Path, metavar="FILE", help="a file from --nosync-json: only waits that it lacks fail"
+    )
     parser.addini("nosync_level", "level of marked tests that name none (disallow)", default=Level.DISALLOW.value)
     parser.addini("nosync_backend", f"one of {', '.join(BACKENDS)}", default=BACKENDS[0])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the marker. Raises `UsageError` for a level in the configuration that is none."""
+    """Declares the marker. Raises `UsageError` for a level in the configuration and a baseline that are none."""
     config.addinivalue_line("markers", MARKER)
     if config.getini("nosync_level") not in LEVELS:
         raise pytest.UsageError(f"nosync_level must be one of {', '.join(LEVELS)}")
-    config.pluginmanager.register(Summary(), "nosync-summary")
+    config.stash[_BASELINE] = _known(config.getoption("--nosync-baseline"))
+    config.pluginmanager.register(Summary(config.getoption("--nosync-json")), "nosync-summary")
+
+
+def _known(path: Path | None) -> frozenset[str]:
+    """The fingerprints in a report. Raises `UsageError` for a file that is none."""
+    if path is None:
+        return frozenset()
+    try:
+        return frozenset(finding["fingerprint"] for finding in json.loads(path.read_text(encoding="utf-8"))["findings"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise pytest.UsageError(f"--nosync-baseline {path}: no report of --nosync-json ({error})") from error
 
 
 @pytest.fixture
@@ -75,7 +92,12 @@ def _guard_of(item: pytest.Item) -> Guard | None:
         return None
     from nosync_lint.guard.sessions import guard
 
-    options = {"level": level, "backend": item.config.getini("nosync_backend"), **(marker.kwargs if marker else {})}
+    options = {
+        "level": level,
+        "backend": item.config.getini("nosync_backend"),
+        "baseline": item.config.stash[_BASELINE],
+        **(marker.kwargs if marker else {}),
+    }
     if marker is not None and marker.args:
         raise pytest.UsageError(f"{item.nodeid}: nosync takes keywords only: {MARKER}")
     return guard(**options)
@@ -127,57 +149,52 @@ def pytest_runtest_makereport(
     if made is not None and report.when == "call":
         from nosync_lint.guard.events import SyncError
 
-        report.nosync = [_seen(event) for event in made.report.events]  # type: ignore[attr-defined]
+        report.nosync = [event.as_record() for event in made.report.events]  # type: ignore[attr-defined]
+        report.nosync_release = made.report.release  # type: ignore[attr-defined]
         if call.excinfo is not None and isinstance(call.excinfo.value, SyncError) and report.failed:
             report.longrepr = str(call.excinfo.value)
     return report
 
 
-def _seen(event: Event) -> Seen:
-    answer = event.allowed if event.allowed is not None else event.suppressed
-    return {
-        "place": event.place,
-        "rule": f"{event.code} {event.name}",
-        "direction": event.direction.value,
-        "hidden": event.hidden,
-        "answer": answer,
-    }
-
-
 class Summary:
-    """What all tests of the run saw."""
+    """What all tests of the run saw. Where the run is spread over processes, that of the first one has all of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
         self._guarded = 0
-        self._times: Counter[tuple[str, str]] = Counter()
-        self._tests: dict[tuple[str, str], set[str]] = {}
+        self._release = ""
+        self._seen: list[tuple[str, dict[str, Any]]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes in what one test saw, wherever it ran."""
-        seen: list[Seen] | None = getattr(report, "nosync", None)
-        if seen is None:
-            return
-        self._guarded += 1
-        for one in seen:
-            answer = one["answer"]
-            how = one["direction"] + (", may wait" if one["hidden"] else "")
-            how += "" if answer is None else f", allowed: {answer}" if answer else ", allowed"
-            key = one["place"], f"{one['rule']} [{how}]"
-            self._times[key] += 1
-            self._tests.setdefault(key, set()).add(report.nodeid)
+        records: list[dict[str, Any]] | None = getattr(report, "nosync", None)
+        if records is not None:
+            self._guarded += 1
+            self._release = getattr(report, "nosync_release", "")
+            self._seen += [(report.nodeid, record) for record in records]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """One line for each place and rule, in the order of the files."""
-        if not self._guarded:
+        """One line for each place and rule, in the order of the files; and the file that was asked for."""
+        if not self._guarded and self._path is None:
             return
+        from nosync_lint.guard.events import Event, GuardReport
+
+        seen = [(test, Event.from_record(record)) for test, record in self._seen]
+        tests: dict[tuple[str, int, int, str], list[str]] = {}
+        for test, event in seen:
+            tests.setdefault((event.filename, event.span.row, event.span.column, _told(event)), []).append(test)
         terminalreporter.section("waits of the host for a device")
-        for key in sorted(self._times, key=_in_order):
-            times, tests = self._times[key], len(self._tests[key])
-            terminalreporter.line(f"{key[0]} {key[1]} {times}x in {tests} test{'s'[: tests != 1]}")
-        waits = sum(self._times.values())
-        terminalreporter.line(f"{waits} waits in {self._guarded} guarded tests")
+        for (filename, row, column, told), where in sorted(tests.items()):
+            count = len(set(where))
+            terminalreporter.line(f"{filename}:{row}:{column} {told} {len(where)}x in {count} test{'s'[: count != 1]}")
+        terminalreporter.line(f"{len(seen)} waits in {self._guarded} guarded tests")
+        if self._path is not None:
+            report = GuardReport(self._release, [event for _, event in seen])
+            self._path.write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
 
 
-def _in_order(key: tuple[str, str]) -> tuple[str, int, int, str]:
-    name, row, column = key[0].rsplit(":", 2)
-    return name, int(row), int(column), key[1]
+def _told(event: Event) -> str:
+    answer = event.allowed if event.allowed is not None else event.suppressed
+    how = event.direction.value + (", may wait" if event.hidden else "")
+    how += "" if answer is None else f", allowed: {answer}" if answer else ", allowed"
+    return f"{event.code} {event.name} [{how}]"

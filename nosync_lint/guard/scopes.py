@@ -10,6 +10,8 @@ from typing import Protocol
 from nosync_lint.guard.events import Event, GuardReport, SyncError
 from nosync_lint.guard.levels import Direction, Level, Reaction
 
+BASELINE = "known before"
+"""The reason of what a baseline allows."""
 LOGGER = logging.getLogger("nosync_lint.guard")
 
 
@@ -40,13 +42,20 @@ class Rules:
     """What one guard demands, and its report."""
 
     def __init__(
-        self, levels: dict[Direction, Level], max_syncs: int, report: GuardReport, blame: tuple[str, ...]
+        self,
+        levels: dict[Direction, Level],
+        max_syncs: int,
+        report: GuardReport,
+        blame: tuple[str, ...],
+        baseline: frozenset[str],
     ) -> None:
-        self._levels, self._max_syncs = levels, max_syncs
+        self._levels, self._max_syncs, self._baseline = levels, max_syncs, baseline
         self._counted: list[Event] = []
         self.report, self.blame = report, blame
 
     def answers(self, event: Event) -> tuple[Event, SyncError | None] | None:
+        if event.fingerprint() in self._baseline:
+            return replace(event, allowed=BASELINE), None
         reaction = self._levels[event.direction].reaction(event.explicit)
         if reaction is Reaction.LOG or (event.hidden and reaction is Reaction.REFUSE):
             LOGGER.warning("%s", event)

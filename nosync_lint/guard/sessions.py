@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import Token
 from typing import Any, TypeVar
 
@@ -19,9 +19,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Guard:
     """A guard, open between `__enter__`, which gives the report, and `__exit__`. One guard is opened once."""
 
-    def __init__(self, levels: dict[Direction, Level], max_syncs: int, blame: tuple[str, ...]) -> None:
+    def __init__(
+        self, levels: dict[Direction, Level], max_syncs: int, blame: tuple[str, ...], baseline: frozenset[str]
+    ) -> None:
         self.report = GuardReport()
-        self._rules = Rules(levels, max_syncs, self.report, blame)
+        self._rules = Rules(levels, max_syncs, self.report, blame, baseline)
         self._token: Token[tuple[Scope, ...]] | None = None
         self._thread = 0
 
@@ -60,13 +62,15 @@ def guard(
     wait: str | None = None,
     backend: str = "auto",
     blame: Sequence[str] = (),
+    baseline: Iterable[str] = (),
 ) -> Guard:
     """Watches the code inside for waits of the host on a device that need not be there.
 
     `level` says what is done about them (`Level`); without one it is `NOSYNC_GUARD_LEVEL` from the environment, else
     `disallow`. `d2h`, `h2d` and `wait` are levels for one direction. So many waits as `max_syncs` are let through
     before one raises `SyncError`. `blame` names packages or folders: events are put to their first frame, where one is
-    among the callers. Raises `ValueError` for names that are none. Entering raises `CannotSimulate` where this build of
+    among the callers. `baseline` are fingerprints, as an earlier report has them: these waits are allowed. Raises
+    `ValueError` for names that are none. Entering raises `CannotSimulate` where this build of
     torch cannot pretend to have a device.
     """
     if backend not in BACKENDS:
@@ -78,7 +82,7 @@ def guard(
     every = default_level() if level is None else level_named(level)
     given = {Direction.D2H: d2h, Direction.H2D: h2d, Direction.WAIT: wait}
     levels = {direction: every if name is None else level_named(name) for direction, name in given.items()}
-    return Guard(levels, max_syncs, tuple(blame))
+    return Guard(levels, max_syncs, tuple(blame), frozenset(baseline))
 
 
 class Allowance:

@@ -317,6 +317,17 @@ def test_the_report_has_the_schema_of_the_linter() -> None:
     assert [len(events) for events in report.by_location().values()] == [3, 1, 1]
 
 
+def test_a_baseline_allows_what_an_earlier_report_has() -> None:
+    with guard(level="allow") as before:
+        implicit()
+    known = [finding["fingerprint"] for finding in before.to_json()["findings"]]
+    with guard(baseline=known) as report:
+        implicit()
+        with pytest.raises(SyncError):
+            torch.zeros(6, device="cuda")[1] = 1.0
+    assert [event.allowed for event in report.events] == ["known before", None]
+
+
 def test_two_waits_on_one_line_have_two_places() -> None:
     with guard(level="allow") as report:
         t = torch.zeros(2, device="cuda")

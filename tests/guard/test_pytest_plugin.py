@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., tuple[int, str]]
@@ -136,6 +138,22 @@ def test_it():
     assert "[h2d, allowed: once per epoch] 1x" in output
     assert "[h2d, allowed: set up] 1x" in output
     assert "NSL105 pageable-async-copy [h2d, may wait] 1x" in output
+
+
+def test_only_waits_that_a_baseline_lacks_fail(run: Run, tmp_path: Path) -> None:
+    code, _ = run(TESTS, "--nosync-json=before.json")
+    assert code == 1
+    before = json.loads((tmp_path / "before.json").read_text())
+    assert [finding["code"] for finding in before["findings"]] == ["NSL101", "NSL201", "NSL201"]
+    assert before["summary"]["target_torch"] == [".".join(torch.__version__.split(".")[:2])]
+    moved = TESTS.replace("@pytest.mark.nosync\ndef test_fill", "# a line more\n@pytest.mark.nosync\ndef test_fill")
+    code, output = run("\n" + moved, "--nosync-baseline=before.json")
+    assert code == 0
+    assert "NSL101 scalar-index-write [h2d, allowed: known before]" in output
+    code, output = run(TESTS.replace("table[pages] = -1", "table[pages] = -2"), "--nosync-baseline=before.json")
+    assert code == 1
+    code, output = run(TESTS, "--nosync-baseline=pytest.ini")
+    assert (code, "pytest.ini: no report of --nosync-json" in output) == (4, True)
 
 
 def test_without_torch_the_reason_is_given(run: Run) -> None:
