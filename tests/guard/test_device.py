@@ -281,6 +281,16 @@ def test_waits_of_the_backward_are_put_to_its_line(report: GuardReport) -> None:
     assert event.text == "picked.sum().backward()"
 
 
+def test_the_backward_of_the_host_is_the_hosts_and_that_of_the_device_is_found_from_there(report: GuardReport) -> None:
+    weight = torch.rand((4, 4), requires_grad=True)
+    (weight.prod() + weight.trace()).backward()
+    assert report.events == []
+    device = to_device(torch.ones((4, 4), requires_grad=True))
+    loss = device.trace().to("cpu", non_blocking=True)
+    loss.backward()
+    assert [event.row for event in report.events] == ["bw.index_fill_value"]
+
+
 def test_without_gradients_composites_are_taken_apart(report: GuardReport) -> None:
     with torch.inference_mode():
         x = torch.rand(3, 3, device="cuda")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from nosync_lint.guard.simulated.constructs import as_device
 from nosync_lint.guard.simulated.patches import Patches
-from nosync_lint.guard.simulated.tensor import SimulatedTensor, unwrapped, wrap
+from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
 
 
 def bridge(patches: Patches) -> None:
@@ -32,11 +33,31 @@ def _simulated(value: Any) -> bool:
     return any(isinstance(one, SimulatedTensor) for one in listed)
 
 
+def _engine(roots: Any) -> AbstractContextManager[None]:
+    """While the engine goes back over the device, every tensor stands for one there; over the host, none does."""
+    return as_device(backward=True) if _simulated(roots) or _reaches_device(roots) else nullcontext()
+
+
+def _reaches_device(roots: Any) -> bool:
+    """Whether a graph that ends on the host begins on the device."""
+    listed = roots if isinstance(roots, list | tuple) else (roots,)
+    left, seen = [getattr(root, "grad_fn", None) for root in listed], set()
+    while left:
+        node = left.pop()
+        if node is None or node in seen:
+            continue
+        if hasattr(getattr(node, "variable", None), HELD):
+            return True
+        seen.add(node)
+        left += [following for following, _ in node.next_functions]
+    return False
+
+
 def _backward(original: Callable[..., None]) -> Callable[..., None]:
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         if "inputs" in kwargs:
             kwargs["inputs"] = _inner(kwargs["inputs"])
-        with as_device(backward=True):
+        with _engine(tensors):
             original(_inner(tensors), _inner(grad_tensors), *args, **kwargs)
 
     return backward
@@ -45,7 +66,7 @@ def _backward(original: Callable[..., None]) -> Callable[..., None]:
 def _grad(original: Callable[..., Any]) -> Callable[..., Any]:
     def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         asked = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
-        with as_device(backward=True):
+        with _engine(outputs):
             found = original(_inner(outputs), _inner(inputs), _inner(grad_outputs), *args, **kwargs)
         return tuple(
             wrap(one) if isinstance(one, Tensor) and isinstance(given, SimulatedTensor) else one

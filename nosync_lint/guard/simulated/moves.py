@@ -17,7 +17,8 @@ def onto_device(tensor: Tensor) -> Tensor:
     if isinstance(tensor, SimulatedTensor):
         return tensor
     install()
-    return wrap(tensor.detach().clone().requires_grad_(tensor.requires_grad))
+    copied = wrap(tensor.detach().clone())
+    return copied.requires_grad_() if tensor.requires_grad else copied
 
 
 def onto_host(tensor: Tensor) -> Tensor:

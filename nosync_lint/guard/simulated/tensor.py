@@ -16,6 +16,8 @@ from torch import Tensor
 from nosync_lint.guard.simulated.constructs import within
 
 DEVICE = torch.device("cuda", 0)
+HELD = "_nosync_held"
+"""Marks inner tensors that gradients are asked for: a graph that reaches one is one of the device."""
 _BASE: Any = torch._C.TensorBase
 _make: Any = torch.Tensor._make_wrapper_subclass
 asks_for_grad: Callable[[Tensor], bool] = _BASE.requires_grad.__get__
@@ -125,7 +127,9 @@ class SimulatedTensor(Tensor):
         if id(self) not in memo:
             if not self.is_leaf:
                 raise RuntimeError("Only Tensors created explicitly by the user support the deepcopy protocol")
-            copied = wrap(self._inner.detach().clone().requires_grad_(self.requires_grad))
+            copied = wrap(self._inner.detach().clone())
+            if self.requires_grad:
+                copied.requires_grad_()
             if self._is_parameter():
                 copied._is_param = True
             if self._inner.grad is not None:
@@ -156,10 +160,11 @@ class SimulatedTensor(Tensor):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        self._held().requires_grad = value
+        self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> SimulatedTensor:
-        self._held().requires_grad_(requires_grad)
+        self._inner.requires_grad_(requires_grad)
+        setattr(self._inner, HELD, True)
         return self
 
     @property
@@ -252,7 +257,7 @@ def adopt(tensor: SimulatedTensor) -> None:
     """Moves inside what C++ said of the outer tensor: `requires_grad=True` of a factory."""
     if asks_for_grad(tensor) and _is_leaf(tensor):
         _BASE.requires_grad.__set__(tensor, False)
-        tensor._inner.requires_grad_(True)
+        tensor.requires_grad_()
 
 
 def refresh(tensor: SimulatedTensor) -> None:
