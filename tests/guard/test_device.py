@@ -483,3 +483,14 @@ if not child:
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+
+
+def test_a_wait_of_the_backward_is_refused_like_any_other() -> None:
+    with guard():
+        x = to_device(torch.ones((3, 3), requires_grad=True))
+        loss = x.trace()
+        with pytest.raises(SyncError) as refused:
+            loss.backward()
+        assert refused.value.event.backward
+        (x * 2).sum().backward()
+        assert to_host(x.grad).tolist() == [[2.0] * 3] * 3
