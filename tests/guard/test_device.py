@@ -291,6 +291,34 @@ def test_the_backward_of_the_host_is_the_hosts_and_that_of_the_device_is_found_f
     assert [event.row for event in report.events] == ["bw.index_fill_value"]
 
 
+BACKWARDS: list[tuple[str, Callable[[Tensor], Tensor]]] = [
+    ("bw.prod", lambda x: x.prod()),
+    ("bw.prod", lambda x: x.prod(0)),
+    ("bw.cumprod", lambda x: x.cumprod(0)),
+    ("bw.cumprod", lambda x: torch.linalg.vander(x[0], N=3)),
+    ("bw.masked_scatter", lambda x: torch.zeros_like(x).masked_scatter(x > 0, x)),
+    ("bw.index_fill_value", lambda x: torch.zeros_like(x).masked_fill(x > 0, x[0, 0])),
+    ("bw.index_fill_value", lambda x: torch.zeros_like(x).index_fill(0, torch.arange(2, device="cuda"), x[0, 0])),
+    ("bw.mask_index", lambda x: x[x > 0]),
+]
+
+
+@pytest.mark.parametrize(("row", "function"), BACKWARDS)
+def test_what_waits_in_the_backward_alone(row: str, function: Callable[[Tensor], Tensor], report: GuardReport) -> None:
+    x = to_device(torch.ones((3, 3), requires_grad=True))
+    loss = function(x).sum()
+    for _ in range(2):
+        report.events.clear()
+        loss.backward(retain_graph=True)
+        assert [event.row for event in report.events] == [row]
+
+
+def test_a_backward_that_waits_for_nothing_is_silent(report: GuardReport) -> None:
+    x = to_device(torch.ones((3, 3), requires_grad=True))
+    (x.sum(0) * x.masked_fill(x > 2, 0.0).mean() + torch.zeros_like(x).masked_fill(x > 0, 1.0) * x).sum().backward()
+    assert report.events == []
+
+
 def test_without_gradients_composites_are_taken_apart(report: GuardReport) -> None:
     with torch.inference_mode():
         x = torch.rand(3, 3, device="cuda")

@@ -21,7 +21,7 @@ IN_CODE = {word for path in GUARD.rglob("*.py") for word in re.findall(r"\"((?:d
 
 
 def rows_of_the_table() -> set[str]:
-    entries = TABLE["operation"]
+    entries = [*TABLE["operation"], *TABLE["backward"]]
     return {entry["row"] for entry in entries} | {row for entry in entries for row in entry.get("inside", {}).values()}
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,8 +12,11 @@ import torch
 from torch import Tensor
 
 from nosync_lint.guard.simulated.constructs import as_device
+from nosync_lint.guard.simulated.dispatch import causes
 from nosync_lint.guard.simulated.patches import Patches
 from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
+from nosync_lint.guard.witness import Sight, saw
+from nosync_lint.models import load
 
 
 def bridge(patches: Patches) -> None:
@@ -33,24 +37,52 @@ def _simulated(value: Any) -> bool:
     return any(isinstance(one, SimulatedTensor) for one in listed)
 
 
-def _engine(roots: Any) -> AbstractContextManager[None]:
+@contextmanager
+def _engine(roots: Any) -> Iterator[None]:
     """While the engine goes back over the device, every tensor stands for one there; over the host, none does."""
-    return as_device(backward=True) if _simulated(roots) or _reaches_device(roots) else nullcontext()
+    nodes = list(_nodes(roots))
+    if not _simulated(roots) and not any(hasattr(getattr(node, "variable", None), HELD) for node in nodes):
+        yield
+        return
+    waiting = [(node, row) for node in nodes if (row := _row_of(node)) is not None]
+    hooks = [node.register_prehook(partial(_waits, row, node.name())) for node, row in waiting]
+    try:
+        with as_device(backward=True):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
-def _reaches_device(roots: Any) -> bool:
-    """Whether a graph that ends on the host begins on the device."""
+def _nodes(roots: Any) -> Iterator[Any]:
+    """Every node of the graph that ends in these tensors."""
     listed = roots if isinstance(roots, list | tuple) else (roots,)
     left, seen = [getattr(root, "grad_fn", None) for root in listed], set()
     while left:
         node = left.pop()
-        if node is None or node in seen:
-            continue
-        if hasattr(getattr(node, "variable", None), HELD):
-            return True
-        seen.add(node)
-        left += [following for following, _ in node.next_functions]
-    return False
+        if node is not None and node not in seen:
+            seen.add(node)
+            left += [following for following, _ in node.next_functions]
+            yield node
+
+
+@cache
+def _rows() -> dict[str, dict[str, Any]]:
+    return {name: entry for entry in load("dispatch")["backward"] for name in entry["names"]}
+
+
+def _row_of(node: Any) -> str | None:
+    """The row of a node that waits on a device, where torch runs another formula here; None of any other."""
+    entry = _rows().get(node.name())
+    if entry is None or not causes().holds(entry["row"]):
+        return None
+    followed = [following for following, _ in node.next_functions]
+    wanted = entry.get("gradient", 0)
+    return str(entry["row"]) if wanted < len(followed) and followed[wanted] is not None else None
+
+
+def _waits(row: str, name: str, _: Any) -> None:
+    saw(causes(), Sight(row, name, f"`{name}`", backward=True))
 
 
 def _backward(original: Callable[..., None]) -> Callable[..., None]:
