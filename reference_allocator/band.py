@@ -5,6 +5,7 @@ Counts are host integers, contents are device tables, and no decision reads a de
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -19,12 +20,16 @@ from reference_allocator.fused import FusedTables
 from reference_allocator.host_checks import expect_bound, expect_unbound
 from reference_allocator.page_tables import PageTables, PoolFacts, Profile, TorchTables, physical_pages
 from reference_allocator.pages import PageList, Pages
-from reference_allocator.records import NOTHING_TAKEN, BandState, Ids, Reservation, Span, Taken
+from reference_allocator.records import NOTHING_TAKEN, BandState, Ids, Moment, Reservation, Span, Taken
 from reference_allocator.specs import BytePool, KVSpec
 from reference_allocator.streams import StreamEvent
 from reference_allocator.tables import Request
 
 PROFILES: dict[Profile, type[PageTables]] = {"portable": TorchTables, "fused": FusedTables}
+
+
+NUMBERS = itertools.count(1)
+"""Of backups, over all pools: a state is never taken for that of another pool."""
 
 
 class Band(ABC):
@@ -68,6 +73,7 @@ class Band(ABC):
         self.hole_list = self.tables.page_list(geometry.pages)
         self._no_pages = self.tables.physical[:0]
         self.reserved: dict[int, Reservation] = {}
+        self._past: list[Moment] = []
         self.reshape(ids)
 
     def reshape(self, ids: Ids) -> None:
@@ -331,6 +337,7 @@ class Band(ABC):
         nothing. Queues 4 launches (29 checked; fused 2) on the current stream; never blocks the host.
         """
         self.await_moves()
+        self.transfers += 1
         self.tables.rebind(kept, incoming)
 
     def unbind(self, pages: Pages, ids: PageList | None = None) -> None:
@@ -418,16 +425,27 @@ class Band(ABC):
     def backup(self) -> BandState:
         """The present state in O(1), for `restore`. Credits what is done; queues nothing, never blocks."""
         self.await_moves()
-        return BandState(self.lo, self.hi, self.hole_list.backup(), self.live, self.moves, self.frees, self.transfers)
+        counts = (self.moves, self.frees, self.transfers)
+        if self._past and self._past[-1].counts != counts:
+            self._past.clear()  # none of those can be restored any more
+        if not self._past or self._past[-1].epoch != self.epoch:
+            self._past.append(Moment(next(NUMBERS), self.epoch, counts))
+        return BandState(self._past[-1].number, self.lo, self.hi, self.hole_list.backup(), self.live, *counts)
 
     def expect_restorable(self, state: BandState) -> None:
-        """Raises `StateError` if pages were freed, moved or reserved since `state`. Host only."""
+        """Raises `StateError` if pages were freed, moved or reserved since `state`, or if it is not in the past.
+
+        A state is that of one pool, and one that was taken after another is gone with everything else once that other
+        one is restored. Host only.
+        """
         if (state.moves, state.frees, state.transfers) != (self.moves, self.frees, self.transfers):
             raise StateError(
                 self.name, "restore", "pages were freed, moved or reserved since the backup",
                 frees=self.frees - state.frees, moves=self.moves - state.moves,
                 transfers=self.transfers - state.transfers,
             )  # fmt: skip
+        if state.number not in [moment.number for moment in self._past]:
+            raise StateError(self.name, "restore", "not a state of this pool's past", number=state.number)
 
     def restore(self, state: BandState, pages: Pages) -> None:
         """Unbinds `pages`, which are all those bound since `state`, and takes its lists back.
@@ -439,3 +457,6 @@ class Band(ABC):
         self.lo, self.hi, self.live = state.lo, state.hi, state.live
         self._descending = None
         self.epoch += 1
+        while self._past[-1].number != state.number:
+            self._past.pop()
+        self._past[-1] = self._past[-1]._replace(epoch=self.epoch)

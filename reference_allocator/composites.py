@@ -150,9 +150,10 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         if self._group is None:
             self._release_alive(release, pages)
             return
-        if self.raises and release != "swa":
+        if self.raises:
+            # What the group has freed in the window may be named again, as outside of it.
             self._group.expect_new(self.name, operation, ("full",), pages.tensor)
-            self._group.note(("full",), pages.tensor)
+            self._group.note(SIDES[release], pages.tensor)
         self._group.hold_tokens(release, tokens)
 
     def _release_alive(self, release: Release, pages: Pages) -> None:
@@ -173,12 +174,18 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         Queues one free per kind of release on the current stream. Blocks the host only for tokens without positions.
         """
         group = self._detach_group()
-        # Window sides go first: what they free may be freed on full by another call of the same group.
-        for release in RELEASES:
+        # Window sides go first: what they free may be freed on full by another call of the same group. Tokens without
+        # positions go last of those, as they free what is still there.
+        for release in ("swa", "both"):
             if release in group.pages:
                 self._release(release, Pages(torch.cat(group.pages[release])))
+        for release in RELEASES:
+            if release == "full" and release in group.pages:
+                self._release(release, Pages(torch.cat(group.pages[release])))
             if release in group.tokens:
-                self._release_alive(release, Pages(self.distinct_pages(torch.cat(group.tokens[release]))))
+                held = group.tokens[release]
+                pages = self.distinct_pages(torch.cat(held), repeated=len(held) > 1)
+                self._release_alive(release, Pages(pages))
 
     # Reading.
 
@@ -208,6 +215,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         # A free that waits in a group means the page as it is now.
         self.apply_deferred()
         self.swa.await_moves()
+        self.swa.transfers += 1
         # Tokens of one page write the same value, so that it does not matter which is last.
         pages, physical = (tables.pages_of(tokens, self.page_size) for tokens in (full, swa))
         tables.bind_pairs(self.swa.v2p, self.swa.p2v, pages, physical)
@@ -220,6 +228,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
         self.apply_deferred()
         self.swa.await_moves()
+        self.swa.transfers += 1
         tables.unbind(self.swa.v2p, self.swa.p2v, tables.pages_of(full, self.page_size))
 
     def transfer_window(self, operation: str, kept: Pages, incoming: Pages) -> None:

@@ -67,9 +67,18 @@ class Reservation(NamedTuple):
     pages: Tensor
 
 
+class Moment(NamedTuple):
+    """A backup that can be restored: its number, the pool's epoch, and its counts of moves, frees and transfers."""
+
+    number: int
+    epoch: int
+    counts: tuple[int, int, int]
+
+
 class BandState(NamedTuple):
     """What `backup` remembers."""
 
+    number: int
     lo: int
     hi: int
     holes: ListState

@@ -6,7 +6,7 @@ first pages of every pool lie over the padding sink, which is never handed out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
@@ -91,11 +91,16 @@ Spec = KVSpec | StateSpec
 
 @dataclass(frozen=True)
 class Floor:
-    """The worst single request that a budget must hold: its tokens, the window in tokens, tokens wanted on full."""
+    """The worst single request, which a budget must hold alone: all its tokens, and the window, in tokens.
+
+    full_tokens: how many of its tokens full attention must hold; all of them unless given. On the window pool it has
+    the pages of the window and one more, as with `alloc_extend_swa_tail` and `advance_window`, or all of its pages
+    where those are fewer. On a state pool it has `RUNNING_STATES` slots.
+    """
 
     context: int
     window: int
-    full_tokens: int = 0
+    full_tokens: int | None = None
 
 
 RUNNING_STATES = 3
@@ -141,6 +146,39 @@ def geometries(specs: Sequence[Spec], total_bytes: int) -> dict[str, Geometry]:
     return found
 
 
+def floor_pages(floor: Floor, specs: Iterable[Spec]) -> dict[str, int]:
+    """Pages that the request of a floor needs of each pool."""
+    needed = {}
+    for spec in specs:
+        size = spec.page_size
+        if isinstance(spec, StateSpec):
+            needed[spec.name] = RUNNING_STATES
+        elif spec.kind == "swa":
+            needed[spec.name] = min(-(-floor.context // size), -(-max(floor.window, size) // size) + 1)
+        else:
+            held = floor.context if floor.full_tokens is None else floor.full_tokens
+            needed[spec.name] = -(-held // size)
+    return needed
+
+
+def stand_together(pools: Iterable[Geometry], pages: Mapping[str, int]) -> bool:
+    """Whether so many pages of each pool fit at once, each on the grid of its own pool."""
+    pools = list(pools)
+    if any(pages[pool.name] > pool.pages - pool.min_page for pool in pools):
+        return False
+    low, high = 0, max(pool.pages * pool.page_bytes for pool in pools)
+    for pool in pools:
+        if pool.grow == "up":
+            low = (pool.min_page + pages[pool.name]) * pool.page_bytes
+        elif pool.grow == "down":
+            high = (pool.pages - pages[pool.name]) * pool.page_bytes
+    for pool in pools:
+        if pool.grow == "float":
+            first = max(-(-low // pool.page_bytes), pool.min_page)
+            low = (first + pages[pool.name]) * pool.page_bytes
+    return low <= high
+
+
 def check_specs(specs: Sequence[Spec]) -> None:
     """Raises `SpecError` unless the pools form one chain with two ends and every entry is well formed."""
     names = [spec.name for spec in specs]
@@ -182,26 +220,15 @@ class BytePool:
 
     def _feasible(self, total_bytes: int) -> dict[str, Geometry]:
         found = geometries(list(self.specs.values()), total_bytes)
-        if self.floor is not None:
-            items = self._floor_items(self.floor)
-            if total_bytes < sum(items.values()):
-                raise BudgetError(
-                    "pool", "budget", "one request cannot run alone",
-                    total_bytes=total_bytes, needed=sum(items.values()), **items,
-                )  # fmt: skip
+        if self.floor is not None and not stand_together(found.values(), floor_pages(self.floor, self.specs.values())):
+            items = {
+                name: found[name].page_bytes * n for name, n in floor_pages(self.floor, self.specs.values()).items()
+            }
+            raise BudgetError(
+                "pool", "budget", "one request cannot run alone: its pages, and what lies between two of them",
+                total_bytes=total_bytes, needed=self.sink_bytes + sum(items.values()), sink=self.sink_bytes, **items,
+            )  # fmt: skip
         return found
-
-    def _floor_items(self, floor: Floor) -> dict[str, int]:
-        """Bytes that the request of a floor needs, by what needs them."""
-        items = {"sink": self.sink_bytes}
-        for spec in self.specs.values():
-            if isinstance(spec, StateSpec):
-                items[spec.name] = RUNNING_STATES * spec.entry_bytes
-            elif spec.kind == "swa":
-                items[spec.name] = min(floor.context, floor.window + spec.page_size) * spec.entry_bytes
-            else:
-                items[spec.name] = floor.full_tokens * spec.entry_bytes
-        return items
 
     def resize(self, total_bytes: int) -> None:
         """Changes the budget in bytes; the buffer and all views stay. Host only, never blocks.

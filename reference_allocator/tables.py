@@ -125,7 +125,8 @@ def extend(lens: ExtendLens, free_vids: Tensor, page_size: int, total: int) -> T
     had = torch.div(lens.prefix + (page_size - 1), page_size, rounding_mode="floor")
     fresh = torch.div(lens.seq + (page_size - 1), page_size, rounding_mode="floor") - had
     lane = torch.arange(total, device=end.device)
-    request = torch.searchsorted(end, lane, right=True)
+    # Without the last end, so that lanes beyond the lengths are the last request's, and no index leaves the batch.
+    request = torch.searchsorted(end[:-1], lane, right=True)
     done = lane - begin[request]
     old = lens.last_loc[request] + 1 + done
     if free_vids.numel() == 0:

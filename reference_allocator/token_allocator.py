@@ -121,8 +121,18 @@ class TokenAllocator(ABC):
                 self.name, operation, "counts disagree",
                 total=total, lengths=sum(after) - sum(before), requests=lens.seq.numel(), requests_cpu=len(after),
             )  # fmt: skip
+        self._expect_copies(operation, (lens.prefix, before), (lens.seq, after))
         self._expect_last(operation, lens.last_loc, before)
         return Extension(before, after, pages)
+
+    def _expect_copies(self, operation: str, *pairs: tuple[Tensor, list[int]]) -> None:
+        """Raises `ArgumentError` on a checked CPU pool where lengths for the device and for the host differ."""
+        for given, host in pairs if self.raises else ():
+            if host_values(given) != host:
+                raise ArgumentError(
+                    self.name, operation, "lengths for the device and for the host differ",
+                    device=host_values(given)[:8], host=host[:8],
+                )  # fmt: skip
 
     def _no_tokens(self) -> Tensor:
         return torch.empty(0, dtype=torch.int64, device=self.device)
@@ -143,6 +153,7 @@ class TokenAllocator(ABC):
             )
         if not after:
             return self._no_tokens()
+        self._expect_copies("alloc_decode", (seq_lens, after))
         self._expect_last("alloc_decode", last_loc, before)
         if not self.admit(pages):
             return None
@@ -192,16 +203,16 @@ class TokenAllocator(ABC):
             expect_offsets(self.name, operation, tokens[:: self.page_size], self.page_size)
         return Pages(tokens, self.page_size)
 
-    def distinct_pages(self, tokens: Tensor) -> Tensor:
-        """Virtual pages of tokens, each once: int64 `[k]`, the tokens themselves where a page is one.
+    def distinct_pages(self, tokens: Tensor, *, repeated: bool = False) -> Tensor:
+        """Virtual pages of tokens, each once: int64 `[k]`. Blocks the host.
 
-        Blocks the host where it is several.
+        But where a page is one token, and none is `repeated`: those are the tokens themselves, and nothing blocks.
         """
-        if self.page_size == 1:
+        if self.page_size == 1 and not repeated:
             return tokens
-        repeated = tables.pages_of(tokens, self.page_size)
+        pages_of_all = tables.pages_of(tokens, self.page_size)
         # nosync-lint: ignore[NSL301] without positions only the device knows how many pages these are
-        pages: Tensor = torch.unique(repeated)
+        pages: Tensor = torch.unique(pages_of_all)
         return pages
 
     def pages_of_segments(self, operation: str, segments: list[Segment]) -> Pages | None:

@@ -44,8 +44,9 @@ def test_shellcheck_has_nothing_to_say() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_without_cuda_it_says_so_in_one_line() -> None:
-    done = run("all")
-    assert (done.returncode, done.stderr) == (2, "")
+    done = run("all")  # where numpy is missing, torch says so on stderr, and works
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
     assert re.fullmatch(r"benchmarks\.gpu\.allocator: no CUDA device is visible to torch \S+\n", done.stdout)
 
 

@@ -81,7 +81,10 @@ PORT_FN void extend_body(Team<NoHeld>& team, Sums* shared, const ExtendParams& p
   team.step([&](const Ctx& c, NoHeld&) {
     const int64_t before = r.prefix[request * r.prefix_step], after = r.seq[request * r.seq_step];
     const int64_t last = r.last[request * r.last_step], had = pages_for(before, page_size);
-    for (int64_t done = c.tx; done < after - before; done += threads) {
+    // What lies beyond the lengths is the last request's: no token of `out` is left as it was.
+    const int64_t rest = p.total - shared[0].first, grown = after - before;
+    const int64_t count = request == r.count - 1 && rest > grown ? rest : grown;
+    for (int64_t done = c.tx; done < count; done += threads) {
       const int64_t position = before + done, offset = position % page_size;
       const int64_t lane = shared[0].second + position / page_size - had;
       int64_t token = last + 1 + done;

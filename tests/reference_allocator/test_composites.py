@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference_allocator import BytePool, Floor, SWAComposite
+from reference_allocator import BytePool, Floor, PageAllocator, SWAComposite
 from reference_allocator.errors import (
     AlignmentError,
     ArgumentError,
@@ -24,7 +24,7 @@ from reference_allocator.errors import (
     StateError,
 )
 from reference_allocator.page_tables import Profile
-from reference_allocator.recovery import recover_locked_full
+from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 from reference_allocator.two_sides import window_frontier
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.pools import byte_pool, ids, kv
@@ -616,3 +616,108 @@ def test_a_mapping_is_changed_after_the_frees_that_wait() -> None:
     assert live(both) == (2, 2)
     assert verify(both) == []
     check(both)
+
+
+@pytest.mark.parametrize("profile", ["portable", "fused"])
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_window_pages_may_be_named_twice_in_a_group_as_outside_of_it(page_size: int, profile: Profile) -> None:
+    for checked in (True, False):
+        both = SWAComposite(byte_pool(page_size), checked=checked, profile=profile)
+        row = got(both.alloc(4 * page_size))
+        both.free_group_begin()
+        both.free_swa(row)
+        both.free_swa(row[: 2 * page_size])
+        both.free_group_end()
+        assert live(both) == (4, 0)
+        assert verify(both) == []
+
+
+FREES = {
+    "segment": lambda both, row: both.free_segment(row, start_pos=0),
+    "swa segment": lambda both, row: both.free_swa_segment(row, start_pos=0),
+    "full segment": lambda both, row: both.free_full_segment(row, start_pos=0),
+    "free": lambda both, row: both.free(row),
+    "swa": lambda both, row: both.free_swa(row),
+    "full": lambda both, row: both.free_full(row),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(FREES, FREES)))
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_two_frees_mean_the_same_inside_a_group_and_outside(page_size: int, first: str, second: str) -> None:
+    """Given two frees of the same tokens, when both are in one group, then they are refused or done as without one."""
+    outcomes = []
+    for group in (False, True):
+        both = composite(page_size)
+        row = got(both.alloc(4 * page_size))
+        if group:
+            both.free_group_begin()
+        refused = [refuses(FREES[kind], both, row) for kind in (first, second)]
+        if group:
+            both.free_group_end()
+        assert verify(both) == []
+        outcomes.append((refused, live(both)))
+    assert outcomes[0] == outcomes[1]
+
+
+def refuses(free: Any, both: SWAComposite, row: Tensor) -> bool:
+    try:
+        free(both, row)
+    except BindingError:
+        return True
+    return False
+
+
+def test_only_a_state_of_the_past_is_restored() -> None:
+    for make in (composite, lambda: PageAllocator(byte_pool(), "full")):
+        allocator, other = make(), make()
+        first = allocator.backup()
+        got(allocator.alloc(8))
+        second = allocator.backup()
+        got(allocator.alloc(8))
+        allocator.restore(second)
+        allocator.restore(first)
+        again = got(allocator.alloc(12))
+        with pytest.raises(StateError, match="past"):
+            allocator.restore(second)
+        with pytest.raises(StateError, match="past"):
+            allocator.restore(other.backup())
+        assert allocator.translate(again).gt(0).all()
+        allocator.restore(first)
+        allocator.restore(first)
+        assert verify(allocator) == []
+
+
+@pytest.mark.parametrize("change", ["transfer", "clear", "set"])
+def test_a_backup_is_void_once_window_pages_have_other_owners(change: str) -> None:
+    both = composite()
+    kept, spare = got(both.alloc(8)), got(both.alloc(8))
+    both.free_swa_segment(kept, start_pos=0)
+    if change == "set":
+        window = both.translate_loc_from_full_to_swa(spare)
+        both.clear_full_to_swa_mapping(spare)
+    state = both.backup()
+    if change == "transfer":
+        transfer_swa_pages(both, kept, spare, start_pos=0)
+    elif change == "clear":
+        both.clear_full_to_swa_mapping(spare)
+    else:
+        both.set_full_to_swa_mapping(kept, window)
+    with pytest.raises(StateError, match="transfers=1"):
+        both.restore(state)
+
+
+@pytest.mark.parametrize("profile", ["portable", "fused"])
+def test_lengths_of_the_device_and_of_the_host_are_the_same(profile: Profile) -> None:
+    """Given lengths that differ, when pages are extended, then nothing changes; on a device no id is made up."""
+    both = SWAComposite(byte_pool(), profile=profile)
+    row = got(both.alloc(4))
+    before = lists(both)
+    with pytest.raises(ArgumentError, match=r"device=\[8\], host=\[12\]"):
+        both.alloc_extend(ids(4), ids(4), ids(8), ids(12), row[-1:], 8)
+    with pytest.raises(ArgumentError, match=r"device=\[6\], host=\[5\]"):
+        both.alloc_decode(ids(6), ids(5), row[-1:])
+    assert lists(both) == before
+    both = on_a_device(both)
+    new = got(both.alloc_extend(ids(4), ids(4), ids(8), ids(12), row[-1:], 8))
+    assert ((new >= 0) & (new < both.full.band.ids.stop * 4)).all()

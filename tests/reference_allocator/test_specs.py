@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reference_allocator import BytePool, Floor, StatePart, StateSpec
+from reference_allocator import BytePool, Floor, MambaComposite, StatePart, StateSpec, SWAComposite, SWAMambaComposite
 from reference_allocator.errors import BudgetError, SpecError
-from tests.reference_allocator.pools import byte_pool, kv
+from reference_allocator.specs import RUNNING_STATES, Spec
+from reference_allocator.verify import verify
+from tests.reference_allocator.pools import byte_pool, ids, kv
 
 STATE = StateSpec(
     "state", "up", range(3),
@@ -113,16 +115,67 @@ def test_token_ids_fit_in_31_bits() -> None:
 
 def test_a_budget_below_the_floor_lists_what_is_needed() -> None:
     specs = [kv("full", "full", "up", 4, 2), kv("swa", "swa", "down", 4, 1)]
-    needed = 4096 + 12 * 512 + 20 * 1024
-    BytePool(needed, specs, floor=Floor(context=100, window=8, full_tokens=20))
+    needed = 4096 + 3 * 2048 + 5 * 4096
+    floor = Floor(context=100, window=8, full_tokens=20)
+    BytePool(needed, specs, floor=floor)
     with pytest.raises(BudgetError, match="sink=4096, full=20480, swa=6144"):
-        BytePool(needed - 1, specs, floor=Floor(context=100, window=8, full_tokens=20))
+        BytePool(needed - 1, specs, floor=floor)
 
 
-def test_the_floor_counts_three_states() -> None:
+def test_the_floor_counts_three_states_and_all_tokens() -> None:
     specs = [STATE, kv("full", "full", "down", 1, 1)]
-    with pytest.raises(BudgetError, match=f"needed={640 + 3 * 640}, sink=640, state={3 * 640}"):
+    with pytest.raises(BudgetError, match=f"needed={640 + 3 * 640 + 512}, sink=640, state={3 * 640}, full=512"):
         BytePool(2500, specs, floor=Floor(context=1, window=1))
+    with pytest.raises(BudgetError, match="full=512000000"):
+        BytePool(1 << 20, specs, floor=Floor(context=10**6, window=64))
+
+
+@pytest.mark.parametrize("page_size", [1, 4, 16])
+@pytest.mark.parametrize("pools", [1, 2, 3])
+def test_the_smallest_budget_of_a_floor_runs_its_request(pools: int, page_size: int) -> None:
+    """Given the least budget that a floor admits, when its request is prefilled and decoded to its end, then it fits."""
+    for context, window in ((37, 8), (64, 16), (5, 20), (1, 1)):
+        floor = Floor(context, window)
+        for heads in (1, 3):
+            least = next(
+                total for total in range(512, 10**7, 256) if (pool := floored(total, pools, page_size, heads, floor))
+            )
+            pool = floored(least, pools, page_size, heads, floor)
+            assert pool is not None
+            serve(pool, pools, page_size, floor)
+
+
+def floored(total: int, pools: int, page_size: int, heads: int, floor: Floor) -> BytePool | None:
+    """A pool of full attention, with a window, and with state as well, or None below the floor."""
+    full = replace(kv("full", "full", "up" if pools == 2 else "down", page_size, 2), heads=1, key_dim=8, value_dim=8)
+    swa = replace(full, name="swa", kind="swa", grow="down" if pools == 2 else "float", layers=range(1), heads=heads)
+    state = StateSpec("state", "up", range(1), conv=(), temporal=(StatePart((9 * heads,), torch.float32),))
+    chosen: list[Spec] = {1: [state, full], 2: [full, swa], 3: [state, swa, full]}[pools]  # type: ignore[list-item]
+    try:
+        return BytePool(total, chosen, floor=floor)
+    except BudgetError:
+        return None
+
+
+def serve(pool: BytePool, pools: int, page_size: int, floor: Floor) -> None:
+    cache = {1: MambaComposite, 2: SWAComposite, 3: SWAMambaComposite}[pools](pool)
+    if isinstance(cache, MambaComposite | SWAMambaComposite):
+        assert cache.alloc_state(RUNNING_STATES) is not None
+    half, cursor = max(1, floor.context // 2), 0
+    none, lens, last = ids(0), ids(half), ids(-1)
+    if isinstance(cache, SWAComposite):
+        row = cache.alloc_extend_swa_tail(none, none, lens, lens, last, half, tail_len=max(floor.window, page_size))
+        cursor = max(0, half - max(floor.window, page_size)) // page_size * page_size
+    else:
+        row = cache.alloc_extend(none, none, lens, lens, last, half)
+    for length in range(half + 1, floor.context + 1):
+        assert row is not None
+        if isinstance(cache, SWAComposite):
+            cursor = cache.advance_window(row, cursor, length - 1, floor.window)
+        new = cache.alloc_decode(ids(length), ids(length), row[-1:])
+        assert new is not None, (length, floor)
+        row = torch.cat((row, new))
+    assert verify(cache) == []
 
 
 def test_resize_stays_within_what_was_reserved() -> None:
