@@ -1,0 +1,20 @@
+"""The samples run under the guard: one of them agrees with the linter in every place."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks.crossval.__main__ import RUNNER
+from benchmarks.oracle.__main__ import FIXTURES, compared
+from benchmarks.oracle.judging import Verdict
+
+
+@pytest.mark.parametrize(("slug", "name"), [("scalar-index-write", "flagged.py"), ("sync-in-backward", "flagged.py")])
+def test_linter_and_guard_agree_on_a_sample(slug: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON", sys.executable)
+    version, outcomes = compared(RUNNER, [(slug, FIXTURES / slug / name)])
+    assert version.count(".") == 2
+    assert [one for one in outcomes if one.verdict is Verdict.DISAGREE] == []
+    assert sum(one.reported and one.verdict is Verdict.AGREE for one in outcomes) > 10
