@@ -21,13 +21,13 @@ from nosync_lint.guard.simulated.leaves import LEAVES
 
 OWNERS: list[Any] = [
     torch, torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.nvtx, torch.accelerator, torch.autograd, torch.func,
-    torch.Tensor, torch.autograd.Function, torch.nn.Module, torch.utils, torch.nn.functional, torch.Generator,
+    torch.nested, torch.jit, torch.Tensor, torch.autograd.Function, torch.nn.Module, torch.utils, torch.nn.functional, torch.Generator,
 ]  # fmt: skip
 
 
 def attributes() -> dict[str, object]:
     """Every attribute that could have been replaced, by owner and name, and the switches that have no name."""
-    found = {f"{at}.{name}": value for at, owner in enumerate(OWNERS) for name, value in vars(owner).items()}
+    found = {f"{owner.__name__}.{name}": value for owner in OWNERS for name, value in vars(owner).items()}
     del_keys = [name for name, value in found.items() if isinstance(value, types.ModuleType)]
     for name in del_keys:  # modules that torch imports when it first needs them
         del found[name]
@@ -43,7 +43,7 @@ def _nothing_is_left_behind() -> Any:
     assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
 
 
-CACHES = {"0._dynamo", "0.manual_seed", "8.__slotnames__"}
+CACHES = {"torch._dynamo", "torch.manual_seed", "Tensor.__slotnames__"}
 """Attributes that torch sets by itself, when it imports Dynamo and when it swaps tensors."""
 
 
