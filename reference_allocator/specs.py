@@ -220,10 +220,9 @@ class BytePool:
 
     def _feasible(self, total_bytes: int) -> dict[str, Geometry]:
         found = geometries(list(self.specs.values()), total_bytes)
-        if self.floor is not None and not stand_together(found.values(), floor_pages(self.floor, self.specs.values())):
-            items = {
-                name: found[name].page_bytes * n for name, n in floor_pages(self.floor, self.specs.values()).items()
-            }
+        needed = {} if self.floor is None else floor_pages(self.floor, self.specs.values())
+        if needed and not stand_together(found.values(), needed):
+            items = {name: found[name].page_bytes * pages for name, pages in needed.items()}
             raise BudgetError(
                 "pool", "budget", "one request cannot run alone: its pages, and what lies between two of them",
                 total_bytes=total_bytes, needed=self.sink_bytes + sum(items.values()), sink=self.sink_bytes, **items,
