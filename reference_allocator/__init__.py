@@ -1,8 +1,11 @@
 """A KV-cache allocator over one byte budget that never makes the host wait for the device.
 
-Importing it touches no device.
+Importing it touches no device. `docs/allocator_guide.md` shows how to use it. Beside the classes here there are modules
+for callers: `errors`, all that is raised; `kv_pools`, buffers by layer; `recovery`, window pages for a pinned node;
+`verify`, the invariants and the error word.
 """
 
+from reference_allocator import errors, kv_pools, recovery, verify
 from reference_allocator.allocator import PageAllocator
 from reference_allocator.chain import join
 from reference_allocator.composites import SWAComposite
@@ -22,5 +25,9 @@ __all__ = [
     "StateSlots",
     "StateSpec",
     "StaticSWAComposite",
+    "errors",
     "join",
+    "kv_pools",
+    "recovery",
+    "verify",
 ]

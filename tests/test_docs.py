@@ -23,6 +23,7 @@ DOCUMENTS = (
     "docs/measurements.md",
     "docs/oracle.md",
     "docs/allocator.md",
+    "docs/allocator_guide.md",
     "docs/gpu.md",
     "docs/mutants.md",
 )
