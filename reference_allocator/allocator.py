@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import chain
-from reference_allocator.arguments import Segment, expect_ids
+from reference_allocator.arguments import Segment, expect_ids, has_ids
 from reference_allocator.chain import Demand
 from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
 from reference_allocator.page_tables import Profile
@@ -108,7 +108,7 @@ class PageAllocator(PooledAllocator):
         stream. Blocks the host where a page is several tokens: the number of pages must come from the device.
         """
         self.expect_clean("free")
-        if tokens is None or tokens.numel() == 0:
+        if not has_ids(tokens, self.name, "free"):
             return
         expect_ids(self.name, "free", tokens, self.device)
         if self._group is None:
@@ -131,7 +131,7 @@ class PageAllocator(PooledAllocator):
         host.
         """
         self.expect_clean("free_segment")
-        if tokens is None or tokens.numel() == 0:
+        if not has_ids(tokens, self.name, "free_segment"):
             return
         self._free_pages("free_segment", self.segment_pages("free_segment", tokens, start_pos))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
@@ -14,8 +16,49 @@ Segment = tuple[Tensor, int]
 """Token ids of a row, int64 `[n]`, and the position of the first of them in the row."""
 
 
+def expect_count(pool: str, operation: str, *, least: int | None = None, **counts: object) -> None:
+    """Raises `ArgumentError` unless every count or position is an `int`, and no bool, of at least `least`.
+
+    A tensor would be read, and block the host; a float gives tables and sizes that only fail later.
+    """
+    for name, count in counts.items():
+        if type(count) is not int:
+            raise ArgumentError(
+                pool, operation, "a count or position that is no int", argument=name, given=type(count).__name__
+            )
+        if least is not None and count < least:
+            raise ArgumentError(pool, operation, "a count that cannot be", **{name: count}, least=least)
+
+
+def expect_tensors(pool: str, operation: str, *given: object) -> None:
+    """Raises `ArgumentError` for ids in a list, an array of another library, or a number."""
+    for ids in given:
+        if not isinstance(ids, Tensor):
+            raise ArgumentError(pool, operation, "ids must be a tensor", given=type(ids).__name__)
+
+
+def has_ids(ids: Tensor | None, pool: str, operation: str) -> TypeGuard[Tensor]:
+    """Whether there are ids: not in None and not in an empty tensor. Raises `ArgumentError` for what is no tensor."""
+    if ids is None:
+        return False
+    expect_tensors(pool, operation, ids)
+    return ids.numel() > 0
+
+
+def segments_with_ids(
+    pool: str, operation: str, segments: Iterable[tuple[Tensor | None, int]], device: torch.device
+) -> list[Segment]:
+    """The segments that have ids. Raises `ArgumentError` as `expect_ids`, and for a start that is no int."""
+    found = [(tokens, start) for tokens, start in segments if has_ids(tokens, pool, operation)]
+    for tokens, start in found:
+        expect_ids(pool, operation, tokens, device)
+        expect_count(pool, operation, start_pos=start)
+    return found
+
+
 def expect_ids(pool: str, operation: str, ids: Tensor, device: torch.device) -> None:
-    """Raises `ArgumentError` unless `ids` is int64, of rank 1, and on the device."""
+    """Raises `ArgumentError` unless `ids` is a tensor, int64, of rank 1, and on the device."""
+    expect_tensors(pool, operation, ids)
     if ids.dtype != torch.int64 or ids.dim() != 1 or ids.device != device:
         raise ArgumentError(
             pool, operation, "ids must be int64, of rank 1, on the pool's device",
@@ -25,7 +68,9 @@ def expect_ids(pool: str, operation: str, ids: Tensor, device: torch.device) -> 
 
 def expect_translatable(pool: str, operation: str, tokens: Tensor, out: Tensor | None, device: torch.device) -> None:
     """Raises `ArgumentError` unless ids and the tensor for what they become are int64, alike, and on the device."""
-    for given in (tokens, tokens if out is None else out):
+    given_out = tokens if out is None else out
+    expect_tensors(pool, operation, tokens, given_out)
+    for given in (tokens, given_out):
         if given.dtype != torch.int64 or given.device != device or given.shape != tokens.shape:
             raise ArgumentError(
                 pool, operation, "ids and out must be int64, of one shape, on the pool's device",
@@ -34,7 +79,8 @@ def expect_translatable(pool: str, operation: str, tokens: Tensor, out: Tensor |
 
 
 def expect_aligned(pool: str, operation: str, start_pos: int, page_size: int) -> None:
-    """Raises `AlignmentError` unless a segment starts where a page does."""
+    """Raises `AlignmentError` unless a segment starts where a page does, `ArgumentError` for what is no int."""
+    expect_count(pool, operation, start_pos=start_pos)
     if start_pos < 0 or start_pos % page_size:
         raise AlignmentError(
             pool, operation, "a segment starts inside a page", start_pos=start_pos, page_size=page_size

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
-from reference_allocator.arguments import expect_translatable
+from reference_allocator.arguments import expect_count, expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, CapacityError, StateError
 from reference_allocator.fused import FusedTables
@@ -253,9 +253,10 @@ class Band(ABC):
     def reserve(self, count: int) -> Reservation | None:
         """Takes physical pages for a transfer that is about to be queued, or None, and nothing changed, without room.
 
-        Nothing in the pool moves until the reservation is bound or given up. At most 3 launches on the current stream;
-        never blocks the host.
+        Nothing in the pool moves until the reservation is bound or given up. Raises `ArgumentError` for what is no
+        count. At most 3 launches on the current stream; never blocks the host.
         """
+        expect_count(self.name, "reserve", least=0, count=count)
         self.settle()
         taken = self.take(count)
         if taken is None:
@@ -269,10 +270,11 @@ class Band(ABC):
     def bind_reserved(self, held: Reservation, pages: Tensor) -> None:
         """Binds virtual pages (int64 `[k]`, none bound here) to what was reserved; their contents stay.
 
-        Raises `StateError` for a reservation that is over, `ArgumentError` for another number of pages. Queues 2
-        launches on the current stream; never blocks the host.
+        Raises `StateError` for a reservation that is over, `ArgumentError` for another number of pages, dtype or
+        device. Queues 2 launches on the current stream; never blocks the host.
         """
         self._expect_held(held, "bind_reserved")
+        expect_ids(self.name, "bind_reserved", pages, self.device)
         if pages.numel() != held.pages.numel():
             raise ArgumentError(
                 self.name, "bind_reserved", "unequal lengths", pages=pages.numel(), reserved=held.pages.numel()
@@ -377,7 +379,8 @@ class Band(ABC):
         """
 
     def expect_packable(self, pages: int) -> None:
-        """Raises `ArgumentError` for a negative count and for more than there are holes. Host only."""
+        """Raises `ArgumentError` for what is no count, and for more than there are holes. Host only."""
+        expect_count(self.name, "pack", pages=pages)
         if not 0 <= pages <= self.hole_count:
             raise ArgumentError(self.name, "pack", "not that many holes", pages=pages, holes=self.hole_count)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from reference_allocator.arguments import expect_count
 from reference_allocator.band import Band
 from reference_allocator.errors import SpecError
 from reference_allocator.page_tables import Profile
@@ -95,9 +96,10 @@ class FloatBand(Band):
         """Opens at least `min_bytes` between the region and the next pool on one side; returns what is open there.
 
         Packs holes away first; then the solid region moves by as many pages as are still missing. Nothing changes
-        where that cannot be enough, or a gate forbids moves. Waits, on the stream, for the forward event; queues about
-        40 launches; never blocks the host.
+        where that cannot be enough, or a gate forbids moves. Raises `ArgumentError` for bytes that are no int. Waits,
+        on the stream, for the forward event; queues about 40 launches; never blocks the host.
         """
+        expect_count(self.name, "make_room", min_bytes=min_bytes)
         if self.transparent:
             return self.high_limit - self.low_limit
         if self.gap(side) >= min_bytes or not self.may_move() or self._most_room(side) < min_bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from reference_allocator import chain
+from reference_allocator.arguments import expect_count
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
 from reference_allocator.errors import StateError
@@ -109,8 +110,10 @@ class PooledAllocator(TokenAllocator):
         """Changes the budget of the empty pools, in bytes; tables and buffer keep their storage.
 
         Raises `StateError` while anything is live, pending or deferred, and where other pools share the budget;
-        `BudgetError` above what was reserved or below the floor. Queues fills on the current stream; never blocks.
+        `BudgetError` above what was reserved or below the floor, `ArgumentError` for what is no int. Queues fills on
+        the current stream; never blocks.
         """
+        expect_count(self.name, "resize", total_bytes=total_bytes)
         live = {band.name: band.live + band.pending_count for band in self.bands}
         if any(live.values()) or self._group is not None:
             raise StateError(self.name, "resize", "not empty", group=self._group is not None, **live)

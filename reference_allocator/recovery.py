@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
-from reference_allocator.arguments import expect_ids
+from reference_allocator.arguments import expect_ids, expect_tensors
 from reference_allocator.error_word import Fault
 from reference_allocator.errors import ArgumentError
 from reference_allocator.host_checks import distinct_pairs, expect_apart, expect_same_offsets
@@ -59,6 +59,7 @@ def transfer_swa_tokens(composite: TwoSidedAllocator, kept: Tensor, incoming: Te
 def _expect_alike(composite: TwoSidedAllocator, operation: str, kept: Tensor, incoming: Tensor) -> bool:
     """Whether there is anything to transfer. Raises `ArgumentError` for unequal lengths."""
     composite.expect_clean(operation)
+    expect_tensors(composite.name, operation, kept, incoming)
     if kept.numel() != incoming.numel():
         raise ArgumentError(composite.name, operation, "unequal lengths", kept=kept.numel(), incoming=incoming.numel())
     return kept.numel() > 0
@@ -71,6 +72,8 @@ def recover_locked_full(composite: TwoSidedAllocator, kept: Tensor, incoming: Te
     Arguments, errors and blocking as `transfer_swa_pages`, and `BindingError` on a checked CPU pool for tokens in both.
     In an open group the free waits for its end.
     """
+    for tokens in (kept, incoming):
+        expect_ids(composite.name, "recover_locked_full", tokens, composite.device)
     if composite.raises:
         expect_apart(composite.name, "recover_locked_full", kept, incoming)
     transfer_swa_pages(composite, kept, incoming, start_pos=start_pos)

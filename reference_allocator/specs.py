@@ -14,6 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from reference_allocator.arguments import expect_count
 from reference_allocator.errors import BudgetError, SpecError
 
 Grow = Literal["up", "down", "float"]
@@ -202,12 +203,14 @@ class BytePool:
     total_bytes: the budget in bytes, and the size of the buffer; `resize` may lower it and raise it again up to that.
     specs: in any order; exactly one grows up, exactly one down.
     floor: the request that must always fit, or None.
-    Raises `SpecError` and `BudgetError`. Zero-fills the buffer on the current stream; does not block the host.
+    Raises `SpecError`, `BudgetError` and `ArgumentError`. Zero-fills the buffer on the current stream; does not block
+    the host.
     """
 
     def __init__(
         self, total_bytes: int, specs: Sequence[Spec], *, device: torch.device | str = "cpu", floor: Floor | None = None
     ) -> None:
+        expect_count("pool", "budget", total_bytes=total_bytes)
         check_specs(specs)
         self.specs = {spec.name: spec for spec in specs}
         self.floor = floor
@@ -232,8 +235,10 @@ class BytePool:
     def resize(self, total_bytes: int) -> None:
         """Changes the budget in bytes; the buffer and all views stay. Host only, never blocks.
 
-        Raises `BudgetError` above the reserved bytes or below the floor. The caller has emptied every pool.
+        Raises `BudgetError` above the reserved bytes or below the floor, `ArgumentError` for what is no int. The caller
+        has emptied every pool.
         """
+        expect_count("pool", "resize", total_bytes=total_bytes)
         if total_bytes > self.reserved_bytes:
             raise BudgetError(
                 "pool", "resize", "more than was reserved", total_bytes=total_bytes, reserved=self.reserved_bytes

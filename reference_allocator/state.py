@@ -6,7 +6,7 @@ from torch import Tensor
 
 from reference_allocator import chain
 from reference_allocator.allocator import PageAllocator
-from reference_allocator.arguments import expect_ids
+from reference_allocator.arguments import expect_count, expect_ids
 from reference_allocator.composites import SWAComposite
 from reference_allocator.errors import ArgumentError, GroupError, SpecError
 from reference_allocator.page_tables import Profile
@@ -51,6 +51,7 @@ class StateSlots(PageAllocator):
         False, and nothing changed, where there is no room. Raises `GroupError` if some are set aside already. The
         launches of one `alloc`; never blocks the host.
         """
+        expect_count(self.name, "alloc_group_begin", count=count)
         if self._ready is not None:
             raise GroupError(self.name, "alloc_group_begin", "slots are set aside already", left=self.set_aside)
         self._ready = super().alloc(count)
@@ -58,6 +59,7 @@ class StateSlots(PageAllocator):
 
     def alloc(self, count: int) -> Tensor | None:
         """As `PageAllocator.alloc`; first come the slots that are set aside, which takes no launch. Never blocks."""
+        expect_count(self.name, "alloc", count=count)
         ready = self._ready
         if ready is None or not 0 < count <= self.set_aside:
             return super().alloc(count)
@@ -105,7 +107,11 @@ class StateSlots(PageAllocator):
         self.band.copy(self.translate(src), self.translate(dst))
 
     def cost_in_tokens(self, bytes_per_token: int) -> int:
-        """Tokens whose bytes a slot takes, rounded up: what admission counts a request's state as. Host only."""
+        """Tokens whose bytes a slot takes, rounded up: what admission counts a request's state as.
+
+        Raises `ArgumentError` unless the bytes are a positive int. Host only.
+        """
+        expect_count(self.name, "cost_in_tokens", least=1, bytes_per_token=bytes_per_token)
         return -(-self.band.page_bytes // bytes_per_token)
 
 
@@ -120,6 +126,7 @@ class WithState(PooledAllocator):
         Relief comes from the token pools too: deferred frees, spare holes, a window pool that moves aside. Launches as
         `StateSlots.alloc`; never blocks the host.
         """
+        expect_count(self.name, "alloc_state", count=count)
         if self.state.set_aside < count and not self.state.has_room(count, self.state.demand(count)):
             self.apply_deferred()
         return self.state.alloc(count)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
-from reference_allocator.arguments import expect_ids, expect_translatable
+from reference_allocator.arguments import expect_count, expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
 from reference_allocator.host_checks import expect_bound, expect_unbound, host_values
@@ -88,6 +88,7 @@ class StaticSWAComposite(TwoSidedAllocator):
         device: torch.device | str = "cpu",
         checked: bool | None = None,
     ) -> None:
+        expect_count("full+swa", "static", size=size, swa_size=swa_size, page_size=page_size)
         for name, tokens in (("full", size), ("swa", swa_size)):
             if page_size < 1 or tokens < page_size or tokens % page_size:
                 raise BudgetError(name, "static", "no whole number of pages", tokens=tokens, page_size=page_size)
@@ -270,8 +271,10 @@ class StaticSWAComposite(TwoSidedAllocator):
     def translate(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:
         """Physical token ids on full, which are the ids; negative ones give 0. `out` may be `tokens`.
 
-        One launch on the current stream; never blocks the host.
+        Raises `ArgumentError` for other dtypes, shapes and devices. One launch on the current stream; never blocks the
+        host.
         """
+        expect_translatable(self.name, "translate", tokens, out, self.device)
         return torch.clamp_min(tokens, 0, out=out)
 
     def translate_loc_from_full_to_swa(self, tokens: Tensor, out: Tensor | None = None) -> Tensor:

@@ -9,7 +9,16 @@ import torch
 from torch import Tensor
 
 from reference_allocator import tables
-from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids, lengths, new_pages
+from reference_allocator.arguments import (
+    Segment,
+    expect_aligned,
+    expect_count,
+    expect_disjoint,
+    expect_ids,
+    lengths,
+    new_pages,
+    segments_with_ids,
+)
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
 from reference_allocator.free_group import FreeGroup
 from reference_allocator.host_checks import expect_offsets, host_values
@@ -71,9 +80,11 @@ class TokenAllocator(ABC):
         """Ids of `count` new tokens, a multiple of the page size: int64 `[count]`, page by page, in storage of its own.
 
         None, and nothing changed, where there is no room; an empty tensor for a count of 0 or less. Raises
-        `AlignmentError`. Queues 3 to 8 launches per pool on the current stream; never blocks the host.
+        `ArgumentError` for what is no int, `AlignmentError`. Queues 3 to 8 launches per pool on the current stream;
+        never blocks the host.
         """
         self.expect_clean("alloc")
+        expect_count(self.name, "alloc", count=count)
         if count <= 0:
             return self._no_tokens()
         if count % self.page_size:
@@ -112,6 +123,7 @@ class TokenAllocator(ABC):
     ) -> Extension:
         """What the host knows of an extension, once nothing is wrong with it."""
         self.expect_clean(operation)
+        expect_count(self.name, operation, total=total)
         self._expect_batch(operation, *lens)
         before = lengths(self.name, operation, prefix_lens_cpu)
         after = lengths(self.name, operation, seq_lens_cpu)
@@ -216,14 +228,13 @@ class TokenAllocator(ABC):
         return pages
 
     def pages_of_segments(self, operation: str, segments: list[Segment]) -> Pages | None:
-        """Virtual pages of segments of one row, or None where all are empty.
+        """Virtual pages of segments of one row, or None where all are empty or None.
 
         Raises as `segment_pages`, and `OverlapError`. One launch per segment and one more if there are several; never
         blocks the host.
         """
-        segments = [(tokens, start) for tokens, start in segments if tokens.numel()]
-        for tokens, start in segments:
-            expect_ids(self.name, operation, tokens, self.device)
+        segments = segments_with_ids(self.name, operation, segments, self.device)
+        for _, start in segments:
             expect_aligned(self.name, operation, start, self.page_size)
         expect_disjoint(self.name, operation, segments, self.page_size)
         pages = [self.segment_pages(operation, tokens, start) for tokens, start in segments]

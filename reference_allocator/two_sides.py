@@ -9,7 +9,17 @@ from typing import Literal
 
 from torch import Tensor
 
-from reference_allocator.arguments import Segment, expect_aligned, expect_disjoint, expect_ids, split_row, tail_runs
+from reference_allocator.arguments import (
+    Segment,
+    expect_aligned,
+    expect_count,
+    expect_disjoint,
+    expect_ids,
+    has_ids,
+    segments_with_ids,
+    split_row,
+    tail_runs,
+)
 from reference_allocator.error_word import Reporting
 from reference_allocator.errors import ArgumentError
 from reference_allocator.pages import Pages
@@ -90,6 +100,7 @@ class TwoSidedAllocator(TokenAllocator):
         `swa_frontier` at the first page of the tail. Arguments, errors, launches and blocking as `alloc_extend`, and
         `ArgumentError` for a tail below 1.
         """
+        expect_count(self.name, "alloc_extend_swa_tail", tail_len=tail_len)
         if tail_len < 1:
             raise ArgumentError(self.name, "alloc_extend_swa_tail", "no tail", tail_len=tail_len)
         lens = ExtendLens(prefix_lens, seq_lens, last_loc)
@@ -137,6 +148,7 @@ class TwoSidedAllocator(TokenAllocator):
         self.expect_clean("free_row")
         for cursor in (dead_lo, swa_frontier):
             expect_aligned(self.name, "free_row", cursor, self.page_size)
+        segments = segments_with_ids(self.name, "free_row", segments, self.device)
         alive, dead = split_row(segments, dead_lo, max(dead_lo, swa_frontier))
         expect_disjoint(self.name, "free_row", [*alive, *dead], self.page_size)
         parts: list[tuple[Release, list[Segment]]] = [("both", alive), ("full", dead)]
@@ -158,7 +170,7 @@ class TwoSidedAllocator(TokenAllocator):
 
     def _free_by_position(self, release: Release, operation: str, tokens: Tensor | None, start_pos: int) -> None:
         self.expect_clean(operation)
-        if tokens is not None and tokens.numel():
+        if has_ids(tokens, self.name, operation):
             pages = self.segment_pages(operation, tokens, start_pos)
             self.expect_freeable(release, operation, pages)
             self.free_pages(release, pages)
@@ -183,6 +195,6 @@ class TwoSidedAllocator(TokenAllocator):
 
     def _free_by_value(self, release: Release, operation: str, tokens: Tensor | None) -> None:
         self.expect_clean(operation)
-        if tokens is not None and tokens.numel():
+        if has_ids(tokens, self.name, operation):
             expect_ids(self.name, operation, tokens, self.device)
             self.free_by_value(release, operation, tokens)
