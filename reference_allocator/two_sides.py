@@ -162,9 +162,21 @@ class TwoSidedAllocator(TokenAllocator):
     def advance_window(self, row: Tensor, old: int, length: int, window: int) -> int:
         """Frees the window pages that a row of `length` tokens no longer needs; returns the new cursor.
 
-        `row` holds the row's tokens (int64), `old` the last cursor. Otherwise as `free_swa_segment`.
+        `row` holds the row's tokens (int64), `old` the last cursor. Raises `ArgumentError` for a row that ends before
+        the new cursor and for a window below 1, `AlignmentError` for a cursor inside a page.
+        Otherwise as `free_swa_segment`.
         """
+        self.expect_clean("advance_window")
+        expect_ids(self.name, "advance_window", row, self.device)
+        expect_count(self.name, "advance_window", least=0, length=length)
+        expect_count(self.name, "advance_window", least=1, window=window)
+        expect_aligned(self.name, "advance_window", old, self.page_size)
         new = max(old, window_frontier(length, window, self.page_size))
+        if row.numel() < new:
+            raise ArgumentError(
+                self.name, "advance_window", "the row ends before the new cursor",
+                row=row.numel(), old=old, new=new, length=length,
+            )  # fmt: skip
         self.free_swa_segment(row[old:new], start_pos=old)
         return new
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reference_allocator import SWAComposite, SWAMambaComposite
-from reference_allocator.errors import ArgumentError
+from reference_allocator.errors import AlignmentError, AllocatorError, ArgumentError
 from reference_allocator.float_band import FloatBand
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 from reference_allocator.verify import verify
@@ -182,3 +182,33 @@ def test_a_fixed_split_refuses_the_same() -> None:
     assert static_lists(both) == before
     with pytest.raises(ArgumentError, match="size"):
         static(4.0)  # type: ignore[arg-type]
+
+
+WRONG_WINDOWS: list[tuple[type[AllocatorError], Any, dict[str, Any]]] = [
+    (ArgumentError, lambda row: row[:7], {}),
+    (ArgumentError, lambda row: row[0], {}),
+    (ArgumentError, lambda row: row.tolist(), {}),
+    (ArgumentError, lambda row: row.int(), {}),
+    (ArgumentError, lambda row: row, {"window": 0}),
+    (ArgumentError, lambda row: row, {"window": -4}),
+    (ArgumentError, lambda row: row, {"window": 4.0}),
+    (ArgumentError, lambda row: row, {"length": torch.tensor(16)}),
+    (ArgumentError, lambda row: row, {"length": -1}),
+    (ArgumentError, lambda row: row, {"old": 0.0}),
+    (AlignmentError, lambda row: row, {"old": -4}),
+    (AlignmentError, lambda row: row, {"old": 2}),
+]
+
+
+@pytest.mark.parametrize(("error", "cut", "changed"), WRONG_WINDOWS)
+def test_a_window_that_cannot_advance_frees_nothing(
+    error: type[AllocatorError], cut: Callable[[torch.Tensor], Any], changed: dict[str, Any]
+) -> None:
+    for both in (SWAComposite(byte_pool()), static()):
+        row = got(both.alloc(16))
+        with pytest.raises(error, match=r"\+swa\.advance_window"):
+            both.advance_window(cut(row), **{"old": 0, "length": 16, "window": 8, **changed})
+        assert both.translate_loc_from_full_to_swa(row).gt(0).all()
+        assert both.advance_window(row, old=0, length=16, window=8) == 8
+        assert both.advance_window(row[:8], old=8, length=16, window=8) == 8
+        assert verify(both) == []
