@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from reference_allocator import chain
-from reference_allocator.arguments import Segment, expect_ids, has_ids
+from reference_allocator.arguments import Segment, expect_count, expect_ids, has_ids
 from reference_allocator.chain import Demand
-from reference_allocator.errors import BudgetError, CapacityError, GroupError, StateError
+from reference_allocator.errors import BudgetError, CapacityError, GroupError, SpecError, StateError
 from reference_allocator.page_tables import Profile
 from reference_allocator.pages import ListState, Pages
 from reference_allocator.pooled import PooledAllocator
 from reference_allocator.records import BandState, Ids
-from reference_allocator.specs import BytePool
+from reference_allocator.specs import MAX_TOKEN_IDS, BytePool
 from reference_allocator.streams import SideQueue
 from reference_allocator.tables import Request
 
@@ -35,7 +35,7 @@ class PageAllocator(PooledAllocator):
     eager: compact at every free. checked: report misuse; by default on a CPU, where it raises before any write.
     side: a queue for compaction, or None for the current stream. profile: `portable` torch, or `fused` kernels, which
     take fewer launches.
-    Raises `BudgetError` for an id space without a page. Queues fills; never blocks the host.
+    Raises `BudgetError` for an id space without a page, `SpecError` at 2^31 ids. Queues fills; never blocks the host.
     """
 
     def __init__(
@@ -68,6 +68,11 @@ class PageAllocator(PooledAllocator):
     def _ids(self, pool: BytePool) -> Ids:
         geometry = pool.geometry[self.name]
         count = geometry.pages if self._virtual_pages is None else self._virtual_pages
+        expect_count(self.name, "ids", virtual_pages=count)
+        if count * geometry.page_size >= MAX_TOKEN_IDS:
+            raise SpecError(
+                self.name, "ids", "token ids do not fit in 31 bits", pages=count, page_size=geometry.page_size
+            )
         if count <= geometry.min_page:
             raise BudgetError(self.name, "ids", "no id beside the sink", pages=count, min_page=geometry.min_page)
         return Ids(geometry.min_page, count, owner=True)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from reference_allocator import SWAComposite, SWAMambaComposite
-from reference_allocator.errors import AlignmentError, AllocatorError, ArgumentError
+from reference_allocator import PageAllocator, SWAComposite, SWAMambaComposite
+from reference_allocator.errors import AlignmentError, AllocatorError, ArgumentError, SpecError
 from reference_allocator.float_band import FloatBand
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 from reference_allocator.verify import verify
+from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import byte_pool, ids
 from tests.reference_allocator.test_allocator import got, owner
 from tests.reference_allocator.test_state import three_pools
@@ -212,3 +213,15 @@ def test_a_window_that_cannot_advance_frees_nothing(
         assert both.advance_window(row, old=0, length=16, window=8) == 8
         assert both.advance_window(row[:8], old=8, length=16, window=8) == 8
         assert verify(both) == []
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_ids_beyond_31_bits_are_refused_before_there_is_memory_for_them(page_size: int) -> None:
+    pool = byte_pool(page_size)
+    for pages in (2**31 // page_size, 2**31, 2**62):
+        with Dispatches() as seen, pytest.raises(SpecError, match=rf"full\.ids: .*31 bits \(pages={pages}"):
+            PageAllocator(pool, "full", virtual_pages=pages)
+        assert seen.count == 0
+    for pages in NO_COUNTS[1:]:
+        with pytest.raises(ArgumentError, match="virtual_pages"):
+            PageAllocator(pool, "full", virtual_pages=pages)
