@@ -197,6 +197,7 @@ class PageAllocator(PooledAllocator):
 
     def backup(self) -> AllocatorState:
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        self.expect_clean("backup")
         if self._group is not None:
             raise GroupError(self.name, "backup", "a group is open")
         return AllocatorState(self.id_list.backup(), self.band.backup())
@@ -206,6 +207,7 @@ class PageAllocator(PooledAllocator):
 
         Queues 3 launches (fused 1) on the current stream; never blocks the host.
         """
+        self.expect_clean("restore")
         self.expect_restorable(state)
         self.band.restore(state.band, self.minted_since(state))
         self.id_list.restore(state.id_list)

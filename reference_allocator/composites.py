@@ -206,6 +206,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         or used. Deferred frees are applied first. Raises `ArgumentError`. Queues 4 launches on the current stream;
         never blocks the host, but for deferred frees without positions.
         """
+        self.expect_clean("set_full_to_swa_mapping")
         expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
         expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
         if full.numel() != swa.numel():
@@ -225,6 +226,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
 
         Otherwise as `set_full_to_swa_mapping`.
         """
+        self.expect_clean("clear_full_to_swa_mapping")
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
         self.apply_deferred()
         self.swa.await_moves()
@@ -262,6 +264,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
 
     def backup(self) -> CompositeState:
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        self.expect_clean("backup")
         if self._group is not None:
             raise GroupError(self.name, "backup", "a group is open")
         return CompositeState(self.full.backup(), self.swa.backup())
@@ -271,6 +274,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
 
         Queues 6 launches on the current stream; never blocks the host.
         """
+        self.expect_clean("restore")
         if self._group is not None:
             raise StateError(self.name, "restore", "a group is open")
         self.full.expect_restorable(state.full)

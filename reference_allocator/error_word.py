@@ -28,10 +28,13 @@ CELLS = 8
 class ErrorWord:
     """One int64 cell per bit: 1 while all is well, else the lowest value that should have been positive.
 
+    `poisoned` is for the host: an idle point found a bit set, here or in a pool of the same allocator.
+
     Cells are as wide as page ids, so a looked-up id goes in as it is: one launch, no cast and no comparison.
     """
 
     def __init__(self, device: torch.device) -> None:
+        self.poisoned = False
         self.cells = torch.ones(CELLS, dtype=torch.int64, device=device)
         self._first = torch.zeros(1, dtype=torch.int64, device=device)
 
@@ -41,7 +44,8 @@ class ErrorWord:
         self.cells[bit : bit + 1].scatter_reduce_(0, self._first.expand(values.numel()), values, "amin")
 
     def clear(self) -> None:
-        """Forgets every fault. One launch; never blocks the host."""
+        """Forgets every fault and the poison. One launch; never blocks the host."""
+        self.poisoned = False
         self.cells.fill_(1)
 
 

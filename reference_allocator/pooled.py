@@ -11,6 +11,7 @@ from reference_allocator import chain
 from reference_allocator.arguments import expect_count
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
+from reference_allocator.error_word import ErrorWord
 from reference_allocator.errors import StateError
 from reference_allocator.streams import StreamEvent
 from reference_allocator.token_allocator import TokenAllocator
@@ -33,6 +34,11 @@ class PooledAllocator(TokenAllocator):
     @abstractmethod
     def demand(self, pages: int) -> Demand:
         """What minting so many pages takes from each pool. Host only."""
+
+    @property
+    def error_words(self) -> tuple[ErrorWord, ...]:
+        """See `TokenAllocator`. Host only."""
+        return tuple(band.error for band in self.bands)
 
     # Capacity.
 
@@ -102,9 +108,8 @@ class PooledAllocator(TokenAllocator):
         self.recycle_all()
 
     def recycle_all(self) -> None:
-        """Makes every id free and forgets group and poison. Host only."""
+        """Makes every id free and forgets the group. Host only."""
         self._group = None
-        self.poisoned = False
 
     def resize(self, total_bytes: int) -> None:
         """Changes the budget of the empty pools, in bytes; tables and buffer keep their storage.

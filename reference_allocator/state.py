@@ -51,6 +51,7 @@ class StateSlots(PageAllocator):
         False, and nothing changed, where there is no room. Raises `GroupError` if some are set aside already. The
         launches of one `alloc`; never blocks the host.
         """
+        self.expect_clean("alloc_group_begin")
         expect_count(self.name, "alloc_group_begin", count=count)
         if self._ready is not None:
             raise GroupError(self.name, "alloc_group_begin", "slots are set aside already", left=self.set_aside)
@@ -59,11 +60,11 @@ class StateSlots(PageAllocator):
 
     def alloc(self, count: int) -> Tensor | None:
         """As `PageAllocator.alloc`; first come the slots that are set aside, which takes no launch. Never blocks."""
+        self.expect_clean("alloc")
         expect_count(self.name, "alloc", count=count)
         ready = self._ready
         if ready is None or not 0 < count <= self.set_aside:
             return super().alloc(count)
-        self.expect_clean("alloc")
         self._ready = ready[count:]
         return ready[:count]
 
@@ -90,6 +91,7 @@ class StateSlots(PageAllocator):
 
         Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
         """
+        self.expect_clean("reset")
         expect_ids(self.name, "reset", slots, self.device)
         self.band.zero(self.translate(slots))
 
@@ -99,6 +101,7 @@ class StateSlots(PageAllocator):
         By name only: which comes first differs from library to library. Raises `ArgumentError`. Waits, on the stream,
         for the forward event; queues 6 launches and two per megabyte on the current stream; never blocks the host.
         """
+        self.expect_clean("copy")
         for slots in (src, dst):
             expect_ids(self.name, "copy", slots, self.device)
         if src.numel() != dst.numel():
@@ -126,6 +129,7 @@ class WithState(PooledAllocator):
         Relief comes from the token pools too: deferred frees, spare holes, a window pool that moves aside. Launches as
         `StateSlots.alloc`; never blocks the host.
         """
+        self.expect_clean("alloc_state")
         expect_count(self.name, "alloc_state", count=count)
         if self.state.set_aside < count and not self.state.has_room(count, self.state.demand(count)):
             self.apply_deferred()
@@ -133,6 +137,7 @@ class WithState(PooledAllocator):
 
     def free_state(self, slots: Tensor | None) -> None:
         """Frees slots (int64 `[n]`): see `PageAllocator.free`. A slot is a page, so that this never blocks the host."""
+        self.expect_clean("free_state")
         self.state.free(slots)
 
     def apply_deferred(self) -> None:

@@ -114,6 +114,11 @@ class StaticSWAComposite(TwoSidedAllocator):
         """The pages of full and of the window side. Host only."""
         return self.full, self.swa
 
+    @property
+    def error_words(self) -> tuple[ErrorWord, ...]:
+        """See `TokenAllocator`. Host only."""
+        return self.full.error, self.swa.error
+
     # Capacity.
 
     def fits(self, full_pages: int, swa_pages: int) -> bool:
@@ -295,6 +300,7 @@ class StaticSWAComposite(TwoSidedAllocator):
         For ids without one, and window tokens that `clear_full_to_swa_mapping` has released, so that every page stays
         accounted for. Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
         """
+        self.expect_clean("set_full_to_swa_mapping")
         expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
         expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
         if full.numel() != swa.numel():
@@ -310,6 +316,7 @@ class StaticSWAComposite(TwoSidedAllocator):
 
         Raises `ArgumentError`. Queues 2 launches on the current stream; never blocks the host.
         """
+        self.expect_clean("clear_full_to_swa_mapping")
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
         self._changes += 1
         self._rows.index_fill_(0, tables.pages_of(full, self.page_size), UNMAPPED)
@@ -355,10 +362,10 @@ class StaticSWAComposite(TwoSidedAllocator):
             side.clear()
         self._changes += 1
         self._group = None
-        self.poisoned = False
 
     def backup(self) -> StaticState:
         """The present state in O(1), for `restore`. Raises `GroupError` in a group. Queues nothing, never blocks."""
+        self.expect_clean("backup")
         if self._group is not None:
             raise GroupError(self.name, "backup", "a group is open")
         return StaticState(self.full.free, self.swa.free, self._changes)
@@ -369,6 +376,7 @@ class StaticSWAComposite(TwoSidedAllocator):
 
         Queues 1 launch (2 checked) on the current stream; never blocks the host.
         """
+        self.expect_clean("restore")
         if self._group is not None:
             raise StateError(self.name, "restore", "a group is open")
         if state.changes != self._changes:

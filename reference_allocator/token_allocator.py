@@ -19,6 +19,7 @@ from reference_allocator.arguments import (
     new_pages,
     segments_with_ids,
 )
+from reference_allocator.error_word import ErrorWord
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError, GroupError, PoisonedError
 from reference_allocator.free_group import FreeGroup
 from reference_allocator.host_checks import expect_offsets, host_values
@@ -46,10 +47,14 @@ class TokenAllocator(ABC):
         self.device = device
         self.checked = checked
         self.raises = checked and device.type == "cpu"
-        self.poisoned = False
         self._group: FreeGroup | None = None
 
     # What stands behind.
+
+    @property
+    @abstractmethod
+    def error_words(self) -> tuple[ErrorWord, ...]:
+        """Those of every pool of this allocator. Host only."""
 
     @abstractmethod
     def admit(self, pages: int) -> bool:
@@ -175,6 +180,7 @@ class TokenAllocator(ABC):
 
     def free_group_begin(self) -> None:
         """Lets frees wait until `free_group_end`. Raises `GroupError` if a group is open. Host only."""
+        self.expect_clean("free_group_begin")
         if self._group is not None:
             raise GroupError(self.name, "free_group_begin", "a group is open already")
         self._group = FreeGroup()
@@ -182,6 +188,7 @@ class TokenAllocator(ABC):
     def apply_deferred(self) -> None:
         """Releases what an open group holds and keeps the group open; nothing without one. As `free_group_end`."""
         if self._group is not None:
+            self.expect_clean("apply_deferred")
             self.free_group_end()
             self.free_group_begin()
 
@@ -244,8 +251,13 @@ class TokenAllocator(ABC):
 
     # Preconditions.
 
+    @property
+    def poisoned(self) -> bool:
+        """Whether `check` has found an error word set, of this allocator or of one that shares a pool. Host only."""
+        return any(word.poisoned for word in self.error_words)
+
     def expect_clean(self, operation: str) -> None:
-        """Raises `PoisonedError` once `check` has found the error word set. Host only."""
+        """Raises `PoisonedError` while one of the pools is poisoned: see `verify.check`. Host only."""
         if self.poisoned:
             raise PoisonedError(self.name, operation, "the error word is set; only clear() recovers")
 

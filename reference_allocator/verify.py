@@ -47,11 +47,16 @@ def check_bands(name: str, bands: Sequence[Reporting]) -> None:
 
 
 def check(allocator: Allocator) -> None:
-    """Raises `PoisonedError`, and poisons the allocator, if its error word is set. Blocks the host."""
+    """Raises `PoisonedError` if an error word of the allocator is set, and poisons all its pools. Blocks the host.
+
+    Until `clear`, whatever has one of these pools hands out, frees and changes nothing: the allocator, its parts, and
+    for a part, the allocator it is of. A part that was not asked about stays as it is.
+    """
     try:
         check_bands(allocator.name, allocator.sides if isinstance(allocator, StaticSWAComposite) else allocator.bands)
     except PoisonedError:
-        allocator.poisoned = True
+        for word in allocator.error_words:
+            word.poisoned = True
         raise
 
 

@@ -222,6 +222,6 @@ def test_ids_beyond_31_bits_are_refused_before_there_is_memory_for_them(page_siz
         with Dispatches() as seen, pytest.raises(SpecError, match=rf"full\.ids: .*31 bits \(pages={pages}"):
             PageAllocator(pool, "full", virtual_pages=pages)
         assert seen.count == 0
-    for pages in NO_COUNTS[1:]:
+    for given in NO_COUNTS[1:]:
         with pytest.raises(ArgumentError, match="virtual_pages"):
-            PageAllocator(pool, "full", virtual_pages=pages)
+            PageAllocator(pool, "full", virtual_pages=given)  # type: ignore[arg-type]
