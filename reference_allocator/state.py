@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from reference_allocator import chain
-from reference_allocator.allocator import PageAllocator
-from reference_allocator.arguments import expect_count, expect_ids
+from reference_allocator.allocator import AllocatorState, PageAllocator
+from reference_allocator.arguments import expect_count, expect_ids, has_ids
 from reference_allocator.composites import SWAComposite
-from reference_allocator.errors import ArgumentError, GroupError, SpecError
+from reference_allocator.errors import ArgumentError, BindingError, GroupError, SpecError, StateError
+from reference_allocator.host_checks import host_values
 from reference_allocator.page_tables import Profile
 from reference_allocator.pages import Pages
 from reference_allocator.pooled import PooledAllocator
@@ -56,7 +58,10 @@ class StateSlots(PageAllocator):
         if self._ready is not None:
             raise GroupError(self.name, "alloc_group_begin", "slots are set aside already", left=self.set_aside)
         self._ready = super().alloc(count)
-        return self._ready is not None
+        if self._ready is None:
+            return False
+        self.band.transfers += 1  # no backup across the beginning or the end: slots set aside are nobody's yet
+        return True
 
     def alloc(self, count: int) -> Tensor | None:
         """As `PageAllocator.alloc`; first come the slots that are set aside, which takes no launch. Never blocks."""
@@ -76,6 +81,7 @@ class StateSlots(PageAllocator):
         if self._ready is None:
             raise GroupError(self.name, "alloc_group_end", "no slots are set aside")
         left, self._ready = self._ready, None
+        self.band.transfers += 1
         if left.numel():
             self.release_pages(Pages(left))
 
@@ -84,30 +90,66 @@ class StateSlots(PageAllocator):
         super().recycle_all()
         self._ready = None
 
+    def free(self, tokens: Tensor | None) -> None:
+        """See `PageAllocator`; on a checked CPU pool `BindingError` for a slot that is set aside. Never blocks."""
+        self.expect_clean("free")
+        if has_ids(tokens, self.name, "free"):
+            expect_ids(self.name, "free", tokens, self.device)
+            self._expect_taken("free", tokens)
+        super().free(tokens)
+
+    def _free_pages(self, operation: str, pages: Pages) -> None:
+        self._expect_taken(operation, pages.tensor)
+        super()._free_pages(operation, pages)
+
+    def _expect_taken(self, operation: str, slots: Tensor) -> None:
+        if self.raises and self._ready is not None:
+            aside = sorted(set(host_values(slots)) & set(host_values(self._ready)))
+            if aside:
+                raise BindingError(self.name, operation, "slots that are set aside, and nobody's yet", slots=aside[:8])
+
+    def expect_restorable(self, state: AllocatorState) -> None:
+        """See `PageAllocator`; `StateError` also while slots are set aside, or were since `state`. Host only."""
+        if self._ready is not None:
+            raise StateError(self.name, "restore", "slots are set aside", left=self.set_aside)
+        super().expect_restorable(state)
+
     # What slots hold.
 
     def reset(self, slots: Tensor) -> None:
         """Zeroes the state of slots (int64 `[n]`). Waits, on the stream, for the forward event.
 
-        Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        Raises `ArgumentError`, on a checked CPU pool `BindingError` for slots that are free or foreign. Queues 4
+        launches on the current stream; never blocks the host.
         """
         self.expect_clean("reset")
         expect_ids(self.name, "reset", slots, self.device)
+        self._expect_held("reset", slots)
         self.band.zero(self.translate(slots))
 
     def copy(self, *, src: Tensor, dst: Tensor) -> None:
         """Copies the state of slots `src` to slots `dst` (both int64 `[n]`, no slot in both), as for a checkpoint.
 
-        By name only: which comes first differs from library to library. Raises `ArgumentError`. Waits, on the stream,
-        for the forward event; queues 6 launches and two per megabyte on the current stream; never blocks the host.
+        By name only: which comes first differs from library to library. Raises `ArgumentError`, on a checked CPU pool
+        `BindingError` for slots that are free or foreign, in both, or in `dst` twice. Waits, on the stream, for the
+        forward event; queues 6 launches and two per megabyte on the current stream; never blocks the host.
         """
         self.expect_clean("copy")
         for slots in (src, dst):
             expect_ids(self.name, "copy", slots, self.device)
         if src.numel() != dst.numel():
             raise ArgumentError(self.name, "copy", "unequal lengths", src=src.numel(), dst=dst.numel())
+        self._expect_held("copy", src)
+        self.band.expect_bound(Pages(dst), "copy")
+        if self.raises and (both := sorted(set(host_values(src)) & set(host_values(dst)))):
+            raise BindingError(self.name, "copy", "slots in src and in dst", slots=both[:8])
         self.band.await_forward()
         self.band.copy(self.translate(src), self.translate(dst))
+
+    def _expect_held(self, operation: str, slots: Tensor) -> None:
+        """As `Band.expect_bound` for slots that may be named twice. Never blocks on a device."""
+        if self.raises:
+            self.band.expect_bound(Pages(torch.tensor(sorted(set(host_values(slots))), dtype=torch.int64)), operation)
 
     def cost_in_tokens(self, bytes_per_token: int) -> int:
         """Tokens whose bytes a slot takes, rounded up: what admission counts a request's state as.

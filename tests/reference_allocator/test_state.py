@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from reference_allocator import (
     SWAComposite,
     SWAMambaComposite,
 )
-from reference_allocator.errors import ArgumentError, BudgetError, GroupError, SpecError, StateError
+from reference_allocator.errors import ArgumentError, BindingError, BudgetError, GroupError, SpecError, StateError
 from reference_allocator.float_band import FloatBand
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, dump, verify
@@ -145,6 +147,78 @@ def test_a_checkpoint_is_a_copy_of_every_part() -> None:
         cache.state.copy(src=slots[:1], dst=slots[2:])
     with pytest.raises(TypeError):
         cache.state.copy(slots[:1], slots[1:2])  # type: ignore[misc]
+
+
+def test_a_slot_that_is_set_aside_is_not_freed() -> None:
+    """Given slots set aside, when one of them is freed, then nothing changes, and a slot that was taken can be."""
+    for cache in composites():
+        state = cache.state
+        assert state.alloc_group_begin(2)
+        taken = got(cache.alloc_state(1))
+        aside = taken + 1
+        frees: list[Callable[[Tensor], None]] = [
+            cache.free_state,
+            state.free,
+            lambda slots, state=state: state.free_segment(slots, start_pos=0),  # type: ignore[misc]
+            lambda slots, state=state: state.free_segments([(slots, 0)]),  # type: ignore[misc]
+        ]
+        for free in frees:
+            with pytest.raises(
+                BindingError, match=rf"state\.free\w*: slots that are set aside.*slots=\[{int(aside)}\]"
+            ):
+                free(torch.cat((taken, aside)))
+        assert (state.set_aside, state.band.live) == (1, 2)
+        cache.free_state(taken)
+        state.alloc_group_end()
+        assert state.band.live == 0
+        assert verify(cache) == []
+
+
+def test_a_backup_does_not_reach_across_slots_set_aside() -> None:
+    slots = StateSlots(three_pools(), "state")
+    before = slots.backup()
+    assert slots.alloc_group_begin(1)
+    within = slots.backup()
+    for state in (before, within):
+        with pytest.raises(StateError, match=r"state\.restore: slots are set aside \(left=1\)"):
+            slots.restore(state)
+    got(slots.alloc(1))
+    slots.alloc_group_end()
+    for state in (before, within):
+        with pytest.raises(StateError, match=r"state\.restore"):
+            slots.restore(state)
+    after = slots.backup()
+    got(slots.alloc(2))
+    slots.restore(after)
+    assert slots.band.live == 1
+    assert not slots.alloc_group_begin(10_000)
+    slots.restore(after)
+    assert verify(slots) == []
+
+
+def test_what_is_no_slot_is_neither_cleared_nor_copied() -> None:
+    pool = three_pools()
+    pool.poison()
+    cache = SWAMambaComposite(pool)
+    slots = got(cache.alloc_state(4))
+    freed, held = slots[3:], slots[:3]
+    cache.free_state(freed)
+    before = pool.buffer.clone()
+    foreign = [slots - 10**6, slots[:1] * 0, slots[:1] + 10**6, freed, torch.cat((held, freed))]
+    for wrong in foreign:
+        with pytest.raises(BindingError, match=r"state\.reset"):
+            cache.state.reset(wrong)
+        for source, target in ((wrong, held[:1].expand(len(wrong))), (held[:1].expand(len(wrong)), wrong)):
+            with pytest.raises(BindingError, match=r"state\.copy"):
+                cache.state.copy(src=source, dst=target)
+    with pytest.raises(BindingError, match=rf"slots in src and in dst \(slots=\[{int(held[1])}\]\)"):
+        cache.state.copy(src=held[:2], dst=held[1:])
+    with pytest.raises(BindingError, match="one page twice"):
+        cache.state.copy(src=held[:2], dst=held[2:].expand(2))
+    assert torch.equal(pool.buffer, before)
+    cache.state.reset(held[:1].expand(2))
+    cache.state.copy(src=held[:1].expand(2), dst=held[1:])
+    assert pool.temporal_state("state", 0)[:, cache.state.translate(held)].eq(0).all()
 
 
 def test_a_slot_costs_as_many_tokens_as_its_bytes_rounded_up() -> None:
