@@ -17,7 +17,7 @@ from reference_allocator.arguments import expect_count, expect_ids, expect_trans
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, CapacityError, StateError
 from reference_allocator.fused import FusedTables
-from reference_allocator.host_checks import expect_bound, expect_unbound
+from reference_allocator.host_checks import expect_bound, expect_in_none, expect_unbound, host_values
 from reference_allocator.page_tables import PageTables, PoolFacts, Profile, TorchTables, physical_pages
 from reference_allocator.pages import PageList, Pages
 from reference_allocator.records import NOTHING_TAKEN, BandState, Ids, Moment, Reservation, Span, Taken
@@ -325,6 +325,22 @@ class Band(ABC):
         """
         if self.raises:
             expect_unbound(self.name, operation, self.v2p, pages.tensor, self.ids.first, freed)
+
+    def expect_detached(self, physical: Tensor, operation: str) -> None:
+        """Raises `BindingError` on a checked CPU pool unless physical pages lie in the region, in nobody's hands.
+
+        That is, neither bound nor holes nor pending, which is what an unbinding without a free leaves. Nothing at all
+        elsewhere. Never blocks on a device.
+        """
+        if self.raises:
+            owners = host_values(self.p2v[:-1])
+            taken = {
+                "outside the region": set(range(self.lo)) | set(range(self.hi, self.pages)),
+                "bound": {page for page, owner in enumerate(owners) if owner >= 0},
+                "free": set(host_values(self.holes)),
+                "reserved": {page for held in self.reserved.values() for page in host_values(held.pages)},
+            }
+            expect_in_none(self.name, operation, physical, self.pages, taken)
 
     def report_bound(self, pages: Pages) -> None:
         """Tells the error word if one of `pages` is bound. Launches as `PageTables.report_bound`; never blocks."""

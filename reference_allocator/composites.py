@@ -14,6 +14,7 @@ from reference_allocator.arguments import expect_ids
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
 from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
+from reference_allocator.host_checks import expect_in_table, expect_pairable
 from reference_allocator.page_tables import Profile
 from reference_allocator.pages import Pages
 from reference_allocator.pooled import PooledAllocator
@@ -203,19 +204,24 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         """Binds full tokens to physical window tokens (both int64 `[n]`), page by page, at equal places of their pages.
 
         For ids that `clear_full_to_swa_mapping` has released, so that every page stays accounted for: no hole is made
-        or used. Deferred frees are applied first. Raises `ArgumentError`. Queues 4 launches on the current stream;
-        never blocks the host, but for deferred frees without positions.
+        or used. Deferred frees are applied first. Raises `ArgumentError`, on a checked CPU pool `BindingError` for ids
+        that are not so. Queues 4 launches on the current stream; never blocks the host, but for deferred frees without
+        positions.
         """
-        self.expect_clean("set_full_to_swa_mapping")
-        expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
-        expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
+        operation = "set_full_to_swa_mapping"
+        self.expect_clean(operation)
+        expect_ids(self.name, operation, full, self.device)
+        expect_ids(self.name, operation, swa, self.device)
         if full.numel() != swa.numel():
-            raise ArgumentError(
-                self.name, "set_full_to_swa_mapping", "unequal lengths", full=full.numel(), swa=swa.numel()
-            )
+            raise ArgumentError(self.name, operation, "unequal lengths", full=full.numel(), swa=swa.numel())
+        paired = expect_pairable(self.name, operation, full, swa, self.page_size) if self.raises else None
         # A free that waits in a group means the page as it is now.
         self.apply_deferred()
         self.swa.await_moves()
+        if paired is not None:
+            self.full.band.expect_bound(Pages(paired[0]), operation)
+            self.swa.expect_unbound(Pages(paired[0]), operation, freed=set())
+            self.swa.expect_detached(paired[1], operation)
         self.swa.transfers += 1
         # Tokens of one page write the same value, so that it does not matter which is last.
         pages, physical = (tables.pages_of(tokens, self.page_size) for tokens in (full, swa))
@@ -228,6 +234,9 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         """
         self.expect_clean("clear_full_to_swa_mapping")
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
+        if self.raises:
+            first = self.swa.ids.first
+            expect_in_table(self.name, "clear_full_to_swa_mapping", self.swa.v2p, full, self.page_size, first)
         self.apply_deferred()
         self.swa.await_moves()
         self.swa.transfers += 1

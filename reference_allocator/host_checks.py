@@ -21,7 +21,8 @@ def host_values(tensor: Tensor) -> list[int]:
 def distinct_pairs(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
     """Pairs of values at equal places of two tensors in CPU memory, each pair once: int64 `[k]` each."""
     pairs = sorted(set(zip(host_values(first), host_values(second), strict=True)))
-    return torch.tensor([one for one, _ in pairs]), torch.tensor([other for _, other in pairs])
+    first, second = (torch.tensor([pair[at] for pair in pairs], dtype=torch.int64) for at in (0, 1))
+    return first, second
 
 
 def expect_offsets(pool: str, operation: str, reps: Tensor, page_size: int) -> None:
@@ -65,6 +66,39 @@ def expect_unbound(pool: str, operation: str, v2p: Tensor, pages: Tensor, first:
     bound = [page for page, held in zip(ids, host_values(v2p[pages]), strict=True) if held > 0 and page not in freed]
     if bound:
         raise BindingError(pool, operation, "pages that are still bound", pages=bound[:8])
+
+
+def expect_pairable(pool: str, operation: str, full: Tensor, swa: Tensor, page_size: int) -> tuple[Tensor, Tensor]:
+    """The pages of full and window tokens that are to belong together, each pair once: int64 `[k]` each.
+
+    Raises `BindingError` for tokens at unequal places of their pages, and for one window page of two full pages or the
+    other way round.
+    """
+    expect_same_offsets(pool, operation, full, swa, page_size)
+    to, window = distinct_pairs(full // page_size, swa // page_size)
+    for pages in (host_values(to), host_values(window)):
+        twice = sorted({page for page in pages if pages.count(page) > 1})
+        if twice:
+            raise BindingError(pool, operation, "one page paired with two", pages=twice[:8])
+    return to, window
+
+
+def expect_in_table(pool: str, operation: str, v2p: Tensor, tokens: Tensor, page_size: int, first: int) -> None:
+    """Raises `BindingError` for tokens whose pages lie outside the table or in the sink. They may be named twice."""
+    pages, _ = distinct_pairs(tokens // page_size, tokens // page_size)
+    expect_known(pool, operation, v2p, pages, first)
+
+
+def expect_in_none(pool: str, operation: str, window: Tensor, stop: int, taken: dict[str, set[int]]) -> None:
+    """Raises `BindingError` for physical window pages outside `[1, stop)`, and for those that somebody has."""
+    pages = host_values(window)
+    foreign = [page for page in pages if not 1 <= page < stop]
+    if foreign:
+        raise BindingError(pool, operation, "window pages outside the pool", pages=foreign[:8], pool_pages=stop)
+    for state, others in taken.items():
+        found = sorted(others.intersection(pages))
+        if found:
+            raise BindingError(pool, operation, f"window pages that are {state}", pages=found[:8])
 
 
 def expect_apart(pool: str, operation: str, kept: Tensor, incoming: Tensor) -> None:

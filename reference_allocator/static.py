@@ -16,7 +16,14 @@ from reference_allocator import tables
 from reference_allocator.arguments import expect_count, expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
-from reference_allocator.host_checks import expect_bound, expect_unbound, host_values
+from reference_allocator.host_checks import (
+    expect_bound,
+    expect_in_none,
+    expect_in_table,
+    expect_pairable,
+    expect_unbound,
+    host_values,
+)
 from reference_allocator.pages import Pages
 from reference_allocator.specs import MAX_TOKEN_IDS
 from reference_allocator.tables import Request
@@ -298,26 +305,41 @@ class StaticSWAComposite(TwoSidedAllocator):
         """Gives full tokens physical window tokens (both int64 `[n]`), page by page, at equal places of their pages.
 
         For ids without one, and window tokens that `clear_full_to_swa_mapping` has released, so that every page stays
-        accounted for. Raises `ArgumentError`. Queues 4 launches on the current stream; never blocks the host.
+        accounted for. Raises `ArgumentError`, on a checked CPU pool `BindingError` for ids that are not so. Queues 4
+        launches on the current stream; never blocks the host.
         """
-        self.expect_clean("set_full_to_swa_mapping")
-        expect_ids(self.name, "set_full_to_swa_mapping", full, self.device)
-        expect_ids(self.name, "set_full_to_swa_mapping", swa, self.device)
+        operation = "set_full_to_swa_mapping"
+        self.expect_clean(operation)
+        expect_ids(self.name, operation, full, self.device)
+        expect_ids(self.name, operation, swa, self.device)
         if full.numel() != swa.numel():
-            raise ArgumentError(
-                self.name, "set_full_to_swa_mapping", "unequal lengths", full=full.numel(), swa=swa.numel()
-            )
+            raise ArgumentError(self.name, operation, "unequal lengths", full=full.numel(), swa=swa.numel())
+        if self.raises:
+            self._expect_mappable(operation, *expect_pairable(self.name, operation, full, swa, self.page_size))
         self._changes += 1
         # Tokens of one page write the same row, so that it does not matter which is last.
         self._map(tables.pages_of(full, self.page_size), tables.pages_of(swa, self.page_size))
 
+    def _expect_mappable(self, operation: str, pages: Tensor, window: Tensor) -> None:
+        expect_bound(self.full.name, operation, self._minted, pages, 1)
+        expect_unbound(self.swa.name, operation, self._held, pages, 1, set())
+        waiting = self.deferred.get(self.swa.name, [])
+        taken = {
+            "mapped": {token // self.page_size for token in host_values(self._held[:-1]) if token > UNMAPPED},
+            "free": {page for given in (self.swa.free, *waiting) for page in host_values(given)},
+        }
+        expect_in_none(self.swa.name, operation, window, self.swa.pages + 1, taken)
+
     def clear_full_to_swa_mapping(self, full: Tensor) -> None:
         """Takes the window tokens from full ones (int64 `[n]`), page by page, and frees none. First this, then `set`.
 
-        Raises `ArgumentError`. Queues 2 launches on the current stream; never blocks the host.
+        Raises `ArgumentError`, on a checked CPU pool `BindingError` for foreign ids. Queues 2 launches on the current
+        stream; never blocks the host.
         """
         self.expect_clean("clear_full_to_swa_mapping")
         expect_ids(self.name, "clear_full_to_swa_mapping", full, self.device)
+        if self.raises:
+            expect_in_table(self.name, "clear_full_to_swa_mapping", self._held, full, self.page_size, 1)
         self._changes += 1
         self._rows.index_fill_(0, tables.pages_of(full, self.page_size), UNMAPPED)
 
