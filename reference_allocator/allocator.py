@@ -35,7 +35,8 @@ class PageAllocator(PooledAllocator):
     eager: compact at every free. checked: report misuse; by default on a CPU, where it raises before any write.
     side: a queue for compaction, or None for the current stream. profile: `portable` torch, or `fused` kernels, which
     take fewer launches.
-    Raises `BudgetError` for an id space without a page, `SpecError` at 2^31 ids. Queues fills; never blocks the host.
+    Raises `BudgetError` for an id space without a page, `SpecError` at 2^31 ids, for names and profiles that there are
+    not, and where another allocator has the pool. Queues fills; never blocks the host.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class PageAllocator(PooledAllocator):
         profile: Profile = "portable",
     ) -> None:
         checked = pool.device.type == "cpu" if checked is None else checked
-        geometry = pool.geometry[name]
+        geometry = pool.geometry_of(name, "allocator")
         super().__init__(name, geometry.page_size, pool.device, checked=checked)
         self._virtual_pages = virtual_pages
         ids = self._ids(pool)

@@ -15,7 +15,7 @@ from torch import Tensor
 from reference_allocator import tables
 from reference_allocator.arguments import expect_count, expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
-from reference_allocator.errors import ArgumentError, CapacityError, StateError
+from reference_allocator.errors import ArgumentError, CapacityError, SpecError, StateError
 from reference_allocator.fused import FusedTables
 from reference_allocator.host_checks import expect_bound, expect_in_none, expect_unbound, host_values
 from reference_allocator.page_tables import PageTables, PoolFacts, Profile, TorchTables, physical_pages
@@ -38,14 +38,18 @@ class Band(ABC):
     pool, name: the byte pool, and which of its specs this is.
     ids: the virtual pages; the owner's count, which is not this pool's own where another pool mints them.
     checked: frees and bindings report misuse in the error word, or raise before any write on a CPU.
-    profile: how tables and lists are worked on. Queues fills; never blocks the host.
+    profile: how tables and lists are worked on. Raises `SpecError` for names and profiles that there are not, and where
+    another band has the pool. Queues fills; never blocks the host.
     """
 
     below: Band | None = None
     above: Band | None = None
 
     def __init__(self, pool: BytePool, name: str, ids: Ids, *, checked: bool, profile: Profile = "portable") -> None:
-        geometry = pool.geometry[name]
+        geometry = pool.geometry_of(name, "band")
+        if profile not in PROFILES:
+            raise SpecError(name, "band", "no such profile", profile=profile, profiles=sorted(PROFILES))
+        pool.expect_unclaimed(name)
         self.pool = pool
         self.name = name
         self.checked = checked
@@ -75,6 +79,7 @@ class Band(ABC):
         self.reserved: dict[int, Reservation] = {}
         self._past: list[Moment] = []
         self.reshape(ids)
+        pool.claim(name, self)
 
     def reshape(self, ids: Ids) -> None:
         """Takes the pool's present geometry and clears. Tables keep their storage. Queues fills; never blocks."""

@@ -34,7 +34,7 @@ def make_band(
     profile: Profile = "portable",
 ) -> Band:
     """The band of one spec; what only end pools know, `eager` and `side`, does not matter to a floating one."""
-    if pool.geometry[name].grow == "float":
+    if pool.geometry_of(name, "band").grow == "float":
         return FloatBand(pool, name, ids, checked=checked, profile=profile)
     return EndBand(pool, name, ids, eager=eager, checked=checked, side=side, profile=profile)
 

@@ -54,14 +54,13 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         profile: Profile = "portable",
         beside: Sequence[Band] = (),
     ) -> None:
-        sizes = {name: pool.geometry[name].page_size for name in (full, swa)}
+        sizes = {name: pool.geometry_of(name, "composite").page_size for name in (full, swa)}
         if len(set(sizes.values())) > 1:
             raise SpecError(full, "composite", "pools of one id space have one page size", **sizes)
         if pool.geometry[full].grow == "float":
             raise SpecError(full, "composite", "the pool that mints the ids is an end pool")
         self.full = PageAllocator(pool, full, eager=eager, checked=checked, side=side, profile=profile)
         super().__init__(f"{full}+{swa}", sizes[full], pool.device, checked=self.full.checked)
-        self.pool = pool
         self.swa = chain.make_band(
             pool, swa, self._followed(), eager=eager, checked=self.checked, side=side, profile=profile
         )

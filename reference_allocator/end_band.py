@@ -31,7 +31,7 @@ class EndBand(Band):
         side: SideQueue | None = None,
         profile: Profile = "portable",
     ) -> None:
-        grow = pool.geometry[name].grow
+        grow = pool.geometry_of(name, "band").grow
         if grow == "float":
             raise SpecError(name, "band", "a floating pool has no end")
         self.up = grow == "up"

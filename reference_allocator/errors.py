@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 
 class AllocatorError(Exception):
     """Base of every error of this package. `numbers` holds the values that the message quotes."""
@@ -11,7 +13,12 @@ class AllocatorError(Exception):
         super().__init__(f"{pool}.{operation}: {problem}" + (f" ({quoted})" if quoted else ""))
         self.pool = pool
         self.operation = operation
+        self.problem = problem
         self.numbers = numbers
+
+    def __reduce__(self) -> tuple[partial[AllocatorError], tuple[()]]:
+        """So that a worker can hand it to another process: the message alone would not make it again."""
+        return partial(type(self), self.pool, self.operation, self.problem, **self.numbers), ()
 
 
 class SpecError(AllocatorError, ValueError):

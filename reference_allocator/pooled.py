@@ -12,7 +12,8 @@ from reference_allocator.arguments import expect_count
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
 from reference_allocator.error_word import ErrorWord
-from reference_allocator.errors import StateError
+from reference_allocator.errors import ArgumentError, StateError
+from reference_allocator.specs import BytePool
 from reference_allocator.streams import StreamEvent
 from reference_allocator.token_allocator import TokenAllocator
 
@@ -34,6 +35,11 @@ class PooledAllocator(TokenAllocator):
     @abstractmethod
     def demand(self, pages: int) -> Demand:
         """What minting so many pages takes from each pool. Host only."""
+
+    @property
+    def pool(self) -> BytePool:
+        """The byte pool with all its pools. Host only."""
+        return self.bands[0].pool
 
     @property
     def error_words(self) -> tuple[ErrorWord, ...]:
@@ -94,8 +100,12 @@ class PooledAllocator(TokenAllocator):
     def set_gate(self, name: str, gate: Callable[[], bool] | None) -> None:
         """While `gate` returns False, no page of any pool moves: somebody knows their places. None removes it.
 
-        Host only.
+        Raises `ArgumentError` for a gate that cannot be called. Host only.
         """
+        if gate is not None and not callable(gate):
+            raise ArgumentError(
+                self.name, "set_gate", "a gate that cannot be called", gate=name, given=type(gate).__name__
+            )
         for band in self.bands:
             band.gates.pop(name, None)
             if gate is not None:

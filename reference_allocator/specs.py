@@ -6,10 +6,12 @@ first pages of every pool lie over the padding sink, which is never handed out.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -220,6 +222,27 @@ class BytePool:
         self.reserved_bytes = total_bytes
         self.buffer = torch.zeros(total_bytes, dtype=torch.uint8, device=device)
         self.device = self.buffer.device
+        self._holders: WeakValueDictionary[str, object] = WeakValueDictionary()
+
+    def geometry_of(self, name: str, operation: str) -> Geometry:
+        """A sub-pool in numbers. Raises `SpecError` for a name that none has. Host only, never blocks."""
+        if name not in self.geometry:
+            raise SpecError(name, operation, "no pool of this name", pools=sorted(self.specs))
+        return self.geometry[name]
+
+    def claim(self, name: str, holder: object) -> None:
+        """Notes who hands out the pages of a pool, as long as that lives. Host only, never blocks."""
+        self._holders[name] = holder
+
+    def expect_unclaimed(self, name: str) -> None:
+        """Raises `SpecError` while somebody hands out the pages of a pool: two would hand out the same bytes.
+
+        Host only.
+        """
+        if name in self._holders:
+            gc.collect()  # neighbours refer to each other, so that they outlive their last use
+        if name in self._holders:
+            raise SpecError(name, "band", "another allocator has this pool", held=sorted(self._holders))
 
     def _feasible(self, total_bytes: int) -> dict[str, Geometry]:
         found = geometries(list(self.specs.values()), total_bytes)
@@ -251,7 +274,11 @@ class BytePool:
         self.buffer[self.sink_bytes :].fill_(0xFF)
 
     def envelopes(self, name: str) -> Tensor:
-        """Every page of a pool as a row of 8-byte words: `(pages, page_bytes / 8)` int64. A view; never blocks."""
+        """Every page of a pool as a row of 8-byte words: `(pages, page_bytes / 8)` int64. A view; never blocks.
+
+        Raises `SpecError` for a name that no pool has.
+        """
+        self.geometry_of(name, "envelopes")
         geometry = geometries(list(self.specs.values()), self.reserved_bytes)[name]
         words = geometry.page_bytes // 8
         return self._typed(torch.int64).as_strided((geometry.pages, words), (words, 1))

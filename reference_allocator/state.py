@@ -35,8 +35,8 @@ class StateSlots(PageAllocator):
         side: SideQueue | None = None,
         profile: Profile = "portable",
     ) -> None:
-        if not isinstance(pool.specs[name], StateSpec):
-            raise SpecError(name, "slots", "no state pool")
+        if not isinstance(pool.specs.get(name), StateSpec):
+            raise SpecError(name, "slots", "no state pool", pools=sorted(pool.specs))
         super().__init__(pool, name, eager=eager, checked=checked, side=side, profile=profile)
         self._ready: Tensor | None = None
 
