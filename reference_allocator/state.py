@@ -78,6 +78,7 @@ class StateSlots(PageAllocator):
 
         The launches of one free; never blocks the host.
         """
+        self.expect_clean("alloc_group_end")
         if self._ready is None:
             raise GroupError(self.name, "alloc_group_end", "no slots are set aside")
         left, self._ready = self._ready, None

@@ -199,6 +199,7 @@ class TokenAllocator(ABC):
 
     def _detach_group(self) -> FreeGroup:
         """The open group, closed before anything of it is released: a free on the way is then no part of it."""
+        self.expect_clean("free_group_end")
         group = self._group
         if group is None:
             raise GroupError(self.name, "free_group_end", "no group is open")

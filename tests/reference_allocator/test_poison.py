@@ -45,6 +45,7 @@ OF_SLOTS: dict[str, Callable[[Any], object]] = {
     "reset": lambda slots: slots.reset(ids(1)),
     "copy": lambda slots: slots.copy(src=ids(1), dst=ids(2)),
     "alloc_group_begin": lambda slots: slots.alloc_group_begin(1),
+    "alloc_group_end": lambda slots: slots.alloc_group_end(),
 }
 
 
@@ -127,6 +128,8 @@ def test_a_group_that_is_open_when_poison_is_found_stays_open_and_is_dropped_by_
         check(allocator)
     with pytest.raises(PoisonedError, match="apply_deferred"):
         allocator.apply_deferred()
+    with pytest.raises(PoisonedError, match="free_group_end"):
+        allocator.free_group_end()
     assert (allocator.group_is_open, allocator.band.live) == (True, 2)
     allocator.clear()
     assert not allocator.group_is_open
