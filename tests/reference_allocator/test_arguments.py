@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -21,9 +21,17 @@ from tests.reference_allocator.test_state import three_pools
 from tests.reference_allocator.test_static import lists as static_lists
 from tests.reference_allocator.test_static import static
 
-NO_COUNTS = [None, 4.0, True, torch.tensor(4), np.int64(4), "4"]
+
+class Index:
+    """A number of another library: it is an index, and no int."""
+
+    def __index__(self) -> int:
+        return 4
+
+
+NO_COUNTS = [None, 4.0, True, torch.tensor(4), Index(), "4"]
 """What is no plain int. A bool is one to `isinstance`, and a tensor to `%` and `<`."""
-NO_IDS = [[4, 5, 6, 7], np.arange(4, 8), 4, torch.tensor(4), torch.arange(4, 8, dtype=torch.int32)]
+NO_IDS = [[4, 5, 6, 7], array("q", range(4, 8)), 4, torch.tensor(4), torch.arange(4, 8, dtype=torch.int32)]
 
 Call = Callable[[SWAMambaComposite, Any], object]
 
