@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from benchmarks.oracle.__main__ import FIXTURES, compared
 from benchmarks.oracle.judging import Verdict
 
 
+@pytest.mark.skipif(importlib.util.find_spec("numpy") is None, reason="the recorder of samples needs numpy")
 @pytest.mark.parametrize(("slug", "name"), [("scalar-index-write", "flagged.py"), ("sync-in-backward", "flagged.py")])
 def test_linter_and_guard_agree_on_a_sample(slug: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHON", sys.executable)
