@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
     **os.environ,
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTHONWARNINGS": "ignore:Failed to initialize NumPy",  # torch says so where numpy is missing, and works
     "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
 }
 
