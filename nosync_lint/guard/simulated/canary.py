@@ -22,7 +22,7 @@ EXPECTED = ([5.0, 7.0, 2.0], True, ("cuda", "cpu"))
 
 def _outcome() -> tuple[list[float], bool, tuple[str, str]]:
     with torch.inference_mode(False), torch.enable_grad():
-        # nosync-lint: off[NSL101, NSL103, NSL105, NSL202, NSL203] the simulated device is tried out here, and nothing waits
+        # nosync-lint: off[NSL101, NSL103, NSL105, NSL202, NSL203] the simulated device is tried here: nothing waits
         # No backward: a process that has run one cannot fork others that do.
         leaf = torch.ones(3, device="cuda", dtype=torch.float32).requires_grad_()
         table = leaf * 2
