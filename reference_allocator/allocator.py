@@ -149,8 +149,7 @@ class PageAllocator(PooledAllocator):
         if self.raises:
             self._group.expect_new(self.name, operation, (self.name,), pages.tensor)
             self._group.note((self.name,), pages.tensor)
-        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-        self._group.hold_pages(self.name, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
+        self._group.hold_pages(self.name, pages.tensor)
 
     def free_segments(self, segments: list[Segment]) -> None:
         """Frees segments of one row: pairs of tokens (int64 `[n]`) and start, no page in two of them.

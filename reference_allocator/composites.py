@@ -13,8 +13,8 @@ from reference_allocator.allocator import AllocatorState, PageAllocator
 from reference_allocator.arguments import expect_ids
 from reference_allocator.band import Band
 from reference_allocator.chain import Demand
-from reference_allocator.errors import ArgumentError, GroupError, SpecError, StateError
-from reference_allocator.host_checks import expect_in_table, expect_pairable
+from reference_allocator.errors import GroupError, SpecError, StateError
+from reference_allocator.host_checks import expect_in_table
 from reference_allocator.page_tables import Profile
 from reference_allocator.pages import Pages
 from reference_allocator.pooled import PooledAllocator
@@ -22,7 +22,7 @@ from reference_allocator.records import BandState, Ids
 from reference_allocator.specs import BytePool
 from reference_allocator.streams import SideQueue
 from reference_allocator.tables import Request
-from reference_allocator.two_sides import RELEASES, SIDES, Release, TwoSidedAllocator
+from reference_allocator.two_sides import GROUP_ORDER, SIDES, Release, TwoSidedAllocator
 
 
 class CompositeState(NamedTuple):
@@ -126,8 +126,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
             return
         if self.raises:
             self._group.note(SIDES[release], pages.tensor)
-        # With a page size of 1 these are the caller's tokens, and the caller may overwrite them.
-        self._group.hold_pages(release, pages.tensor.clone() if self.page_size == 1 else pages.tensor)
+        self._group.hold_pages(release, pages.tensor)
 
     def _expect_out_of_window(self, pages: Pages, operation: str) -> None:
         self.swa.expect_unbound(pages, operation, freed=self._group.freed("swa") if self._group else set())
@@ -174,18 +173,12 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         Queues one free per kind of release on the current stream. Blocks the host only for tokens without positions.
         """
         group = self._detach_group()
-        # Window sides go first: what they free may be freed on full by another call of the same group. Tokens without
-        # positions go last of those, as they free what is still there.
-        for release in ("swa", "both"):
-            if release in group.pages:
-                self._release(release, Pages(torch.cat(group.pages[release])))
-        for release in RELEASES:
-            if release == "full" and release in group.pages:
-                self._release(release, Pages(torch.cat(group.pages[release])))
-            if release in group.tokens:
-                held = group.tokens[release]
-                pages = self.distinct_pages(torch.cat(held), repeated=len(held) > 1)
-                self._release_alive(release, Pages(pages))
+        for release, by_position in GROUP_ORDER:
+            held = (group.pages if by_position else group.tokens).get(release, [])
+            if held and by_position:
+                self._release(release, Pages(torch.cat(held)))
+            elif held:
+                self._release_alive(release, Pages(self.distinct_pages(torch.cat(held), repeated=len(held) > 1)))
 
     # Reading.
 
@@ -208,12 +201,7 @@ class SWAComposite(TwoSidedAllocator, PooledAllocator):
         positions.
         """
         operation = "set_full_to_swa_mapping"
-        self.expect_clean(operation)
-        expect_ids(self.name, operation, full, self.device)
-        expect_ids(self.name, operation, swa, self.device)
-        if full.numel() != swa.numel():
-            raise ArgumentError(self.name, operation, "unequal lengths", full=full.numel(), swa=swa.numel())
-        paired = expect_pairable(self.name, operation, full, swa, self.page_size) if self.raises else None
+        paired = self.pairs_to_map(operation, full, swa)
         # A free that waits in a group means the page as it is now.
         self.apply_deferred()
         self.swa.await_moves()

@@ -14,7 +14,8 @@ class FreeGroup:
     Everything that is kept has storage of its own, so rows may be overwritten as soon as a free has returned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, page_size: int) -> None:
+        self._page_size = page_size
         self.tokens: dict[str, list[Tensor]] = {}
         self.pages: dict[str, list[Tensor]] = {}
         self._seen: set[tuple[str, int]] = set()
@@ -24,8 +25,9 @@ class FreeGroup:
         self.tokens.setdefault(release, []).append(tokens.clone())
 
     def hold_pages(self, release: str, pages: Tensor) -> None:
-        """Keeps pages (int64 `[k]`, in storage that no caller has) for one kind of release. No launch."""
-        self.pages.setdefault(release, []).append(pages)
+        """Keeps pages (int64 `[k]`) for one kind of release. One launch where a page is one token, or none."""
+        # With a page size of 1 these may be the caller's tokens, and the caller may overwrite them.
+        self.pages.setdefault(release, []).append(pages.clone() if self._page_size == 1 else pages)
 
     def expect_new(self, pool: str, operation: str, sides: tuple[str, ...], pages: Tensor) -> None:
         """Raises `BindingError` if `note` was told of one of `pages`, in CPU memory, for one of `sides` already."""

@@ -15,12 +15,11 @@ from torch import Tensor
 from reference_allocator import tables
 from reference_allocator.arguments import expect_count, expect_ids, expect_translatable
 from reference_allocator.error_word import ErrorWord, Fault
-from reference_allocator.errors import ArgumentError, BudgetError, CapacityError, GroupError, SpecError, StateError
+from reference_allocator.errors import BudgetError, CapacityError, GroupError, SpecError, StateError
 from reference_allocator.host_checks import (
     expect_bound,
     expect_in_none,
     expect_in_table,
-    expect_pairable,
     expect_unbound,
     host_values,
 )
@@ -236,8 +235,8 @@ class StaticSWAComposite(TwoSidedAllocator):
     def _give(self, side: FixedPages, pages: Tensor) -> None:
         if self._group is None:
             side.give(pages)
-        else:  # With a page size of 1 they may be the caller's tokens, and the caller may overwrite them.
-            self._group.hold_pages(side.name, pages.clone() if self.page_size == 1 else pages)
+        else:
+            self._group.hold_pages(side.name, pages)
 
     def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
         """See `TwoSidedAllocator`. Blocks in a group, too: whose window token it is must be known at once."""
@@ -309,13 +308,9 @@ class StaticSWAComposite(TwoSidedAllocator):
         launches on the current stream; never blocks the host.
         """
         operation = "set_full_to_swa_mapping"
-        self.expect_clean(operation)
-        expect_ids(self.name, operation, full, self.device)
-        expect_ids(self.name, operation, swa, self.device)
-        if full.numel() != swa.numel():
-            raise ArgumentError(self.name, operation, "unequal lengths", full=full.numel(), swa=swa.numel())
-        if self.raises:
-            self._expect_mappable(operation, *expect_pairable(self.name, operation, full, swa, self.page_size))
+        paired = self.pairs_to_map(operation, full, swa)
+        if paired is not None:
+            self._expect_mappable(operation, *paired)
         self._changes += 1
         # Tokens of one page write the same row, so that it does not matter which is last.
         self._map(tables.pages_of(full, self.page_size), tables.pages_of(swa, self.page_size))

@@ -183,7 +183,7 @@ class TokenAllocator(ABC):
         self.expect_clean("free_group_begin")
         if self._group is not None:
             raise GroupError(self.name, "free_group_begin", "a group is open already")
-        self._group = FreeGroup()
+        self._group = FreeGroup(self.page_size)
 
     def apply_deferred(self) -> None:
         """Releases what an open group holds and keeps the group open; nothing without one. As `free_group_end`."""

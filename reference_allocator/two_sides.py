@@ -22,13 +22,18 @@ from reference_allocator.arguments import (
 )
 from reference_allocator.error_word import Reporting
 from reference_allocator.errors import ArgumentError
+from reference_allocator.host_checks import expect_pairable
 from reference_allocator.pages import Pages
 from reference_allocator.tables import ExtendLens, Growth, Request
 from reference_allocator.token_allocator import TokenAllocator
 
 Release = Literal["both", "full", "swa"]
 """Which sides of a page a free gives back."""
-RELEASES: tuple[Release, ...] = ("swa", "both", "full")
+GROUP_ORDER: tuple[tuple[Release, bool], ...] = (
+    ("swa", True), ("both", True), ("swa", False), ("both", False), ("full", True), ("full", False),
+)  # fmt: skip
+"""What a group frees, with positions or without, in turn. Window sides go first: what they free may be freed on full by
+another call of the group. Tokens without positions go last of those, as they free what is still there."""
 SIDES: dict[Release, tuple[str, ...]] = {"both": ("full", "swa"), "full": ("full",), "swa": ("swa",)}
 
 
@@ -80,6 +85,20 @@ class TwoSidedAllocator(TokenAllocator):
     @abstractmethod
     def free_by_value(self, release: Release, operation: str, tokens: Tensor) -> None:
         """Frees the pages of tokens (int64 `[n]`) as far as they are there to be freed. Blocks the host."""
+
+    # The mapping.
+
+    def pairs_to_map(self, operation: str, full: Tensor, swa: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Pages of full and of window tokens (int64 `[n]`) on a checked CPU pool, each pair once; None on any other.
+
+        Raises `ArgumentError` for other ids and unequal lengths, and as `host_checks.expect_pairable`. Host only.
+        """
+        self.expect_clean(operation)
+        expect_ids(self.name, operation, full, self.device)
+        expect_ids(self.name, operation, swa, self.device)
+        if full.numel() != swa.numel():
+            raise ArgumentError(self.name, operation, "unequal lengths", full=full.numel(), swa=swa.numel())
+        return expect_pairable(self.name, operation, full, swa, self.page_size) if self.raises else None
 
     # Handing out.
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.allocator import bindings, churn, conv, frees, lint, packs
+from benchmarks.allocator.calls import WAITS
 from benchmarks.document import DOCS, circumstances, table, write_part
 
 DOCUMENT = DOCS / "allocator.md"
-WAITS = ("stream", "device", "event", "blocking")
 MOST_DISPATCHES, FUSED_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER, STEADY = 6, 1, 9, 3, 5, 3
 SLOWER = 1.1
 FASTER_AT = (256, 8192)

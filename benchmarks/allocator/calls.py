@@ -20,6 +20,8 @@ from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 PAGE_SIZE = 4
 """Tokens; the numbers of pages below go with it."""
 PAGES = 64
+WAITS = ("stream", "device", "event", "blocking")
+"""What a runner records that stops the host: waits for three things, and copies that block."""
 TwoSided = SWAComposite | StaticSWAComposite
 Allocator = PageAllocator | TwoSided
 Kind = TypeVar("Kind", PageAllocator, SWAComposite, StaticSWAComposite)

@@ -20,14 +20,13 @@ import torch
 from torch import Tensor
 
 from benchmarks.allocator import churn
-from benchmarks.allocator.calls import CALLS, Bench, Call, naive_free
+from benchmarks.allocator.calls import CALLS, WAITS, Bench, Call, naive_free
 from reference_allocator.costs import COSTS
 
 harness: Any = importlib.import_module("harness")
 """Of the runner: `m`, the library that records, and `summ`, which reads the record."""
 
 RUNS = 2
-WAITS = ("stream", "device", "event", "blocking")
 NAIVE = "NaiveAllocator.free_segment"
 
 
