@@ -150,6 +150,8 @@ def _pytest(root: Path, chosen: Sequence[str], files: Mapping[str, Path], output
     gc.freeze()  # what the linter left is not worth looking through
     os.chdir(root)
     os.environ.update({"PYTHONPATH": str(root), **{name: str(path) for name, path in files.items()}})
+    # Our own plugin is one that an installation brings along; it was imported with the linter, before pytest could.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.path.insert(0, str(root))
     torch.set_num_threads(1)
     with output.open("wb") as file:
