@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nosync_lint.index.cuda import index_cuda
 from nosync_lint.index.cuda_records import CudaIndex
+from nosync_lint.index.records import rows_of
 from nosync_lint.link.kernel_sources import KernelSources
 from nosync_lint.link.kernels import Census, Kernels, MatchContract
 from nosync_lint.rule import Rule
@@ -62,14 +63,10 @@ def findings(code: str, kernels: Kernels, site: MatchContract, census: Census) -
     """Messages of one rule that concern the mutated argument, at its row or (NSL603) in its function."""
     sites: dict[str, Sequence[object]] = {
         "NSL601": [
-            c
-            for c in kernels.contracts()
-            if (c.path, c.span.row, c.argument) == (site.path, site.span.row, site.argument)
+            c for c in kernels.contracts() if (c.path, c.row, c.argument) == (site.path, site.row, site.argument)
         ],
         "NSL602": [
-            c
-            for c in kernels.contracts()
-            if (c.path, c.span.row, c.argument) == (site.path, site.span.row, site.argument)
+            c for c in kernels.contracts() if (c.path, c.row, c.argument) == (site.path, site.row, site.argument)
         ],
         "NSL603": [u for u in kernels.unmatched_arguments() if (u.path, u.function) == (site.path, site.function)],
         "NSL604": [census],
@@ -79,9 +76,15 @@ def findings(code: str, kernels: Kernels, site: MatchContract, census: Census) -
     return [message for message in said if code == "NSL604" or f"`{site.argument}`" in message]
 
 
+def rows(site: MatchContract) -> range:
+    """The lines of a matcher, counted from 0."""
+    first, last = rows_of(site.pos)
+    return range(first - 1, last)
+
+
 def replaced(pattern: str, by: str) -> Callable[[list[str], MatchContract], None]:
     def edit(lines: list[str], site: MatchContract) -> None:
-        for row in range(site.span.row - 1, site.span.end_row):
+        for row in rows(site):
             lines[row] = re.sub(pattern, by, lines[row])
 
     return edit
@@ -89,7 +92,7 @@ def replaced(pattern: str, by: str) -> Callable[[list[str], MatchContract], None
 
 def without_check(lines: list[str], site: MatchContract) -> None:
     """Removes the explicit check of the inner stride in the same function: the next one after the matcher."""
-    for row in range(site.span.end_row, len(lines)):
+    for row in range(rows(site).stop, len(lines)):
         if f"{site.argument}.stride(2) == 1" in lines[row]:
             lines[row] = ""
             return
@@ -104,7 +107,7 @@ def both(*edits: Callable[[list[str], MatchContract], None]) -> Callable[[list[s
 
 
 def deleted(lines: list[str], site: MatchContract) -> None:
-    for row in range(site.span.row - 1, site.span.end_row):
+    for row in rows(site):
         lines[row] = ""
 
 
@@ -154,7 +157,7 @@ def main(folder: Path) -> int:
             good = bool(said) == (mutation.code is not None)
             wrong += not good
             verdict = "reported" if said else "silent"
-            print(f"{'ok ' if good else 'BAD'} {asked} {verdict:8} {mutation.name:30} {site.path}:{site.span.row}")
+            print(f"{'ok ' if good else 'BAD'} {asked} {verdict:8} {mutation.name:30} {site.path}:{site.row}")
     print(f"{len(sites)} sites, {len(MUTATIONS)} mutations each, {wrong} deviations")
     if len(sites) != EXPECTED_SITES:
         print(f"{EXPECTED_SITES} sites were expected: is this sglang 0.5.19?")

@@ -63,7 +63,7 @@ def _launched(site: AssumedStride | ShortSpan) -> Judgement:
 
 def _admitted(site: MatchContract) -> Judgement | None:
     """A matcher that admits what the kernel cannot handle."""
-    reasons, cures, hops = [], [], [Hop(site.path, site.span.row, f"`{site.argument}` is matched here")]
+    reasons, cures, hops = [], [], [Hop(site.path, site.row, f"`{site.argument}` is matched here")]
     strides = site.assumed_dense()
     if strides:
         listed = ", ".join(str(dimension) for dimension in strides)

@@ -72,7 +72,7 @@ def _unused(site: object) -> Judgement | None:
         f"({dimensions}) and would take a strided view",
         cure=_cure(site, used),
         confidence=_confidence(site, used),
-        flow=(Hop(site.path, site.span.row, f"`{site.argument}` is required {demanded}"), *_steps(site, used)),
+        flow=(Hop(site.path, site.row, f"`{site.argument}` is required {demanded}"), *_steps(site, used)),
     )
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.index.cuda_body import Body
 from nosync_lint.index.cuda_macros import CallableMacro, blank_macros, callable_macros
-from nosync_lint.index.cuda_matchers import find_matchers
 from nosync_lint.index.cuda_nodes import (
     declared_name,
     parameters_of,
@@ -28,7 +27,6 @@ from nosync_lint.index.cuda_records import (
     CudaIndex,
     CudaStruct,
     Expr,
-    Matcher,
 )
 from nosync_lint.index.pragmas import has_pragmas, read_pragma
 from nosync_lint.index.records import Pragma
@@ -163,16 +161,13 @@ class _Reader:
         lowering = Body(self.untrusted, self._macros, self.guards)
         steps = lowering.steps(body)
         lambdas = tuple(lowering.lambdas)
-        matchers: tuple[Matcher, ...] = find_matchers(steps, self._span)
-        for inner in lambdas:
-            matchers += find_matchers(inner.steps, self._span)
         words = {child.type for child in node.children}
         parameters = parameters_of(declarator.child_by_field_name("parameters"))
         returns = type_text(node.child_by_field_name("type"), node.child_by_field_name("declarator"))
         span, at = self._place(node), self._place(holder if holder is not None else node)
         function = CudaFunction(
             name.split("<")[0], owner, template, returns, parameters, "__global__" in words, span, at, steps, lambdas,
-            matchers, "__device__" in words,
+            "__device__" in words,
         )  # fmt: skip
         self.functions.append(function)
 

@@ -1,4 +1,4 @@
-"""Finds matcher chains in lowered expressions, by their shape and not by a class name.
+"""Reads matcher chains in lowered expressions, by their shape and not by a class name.
 
 `X({shape})` followed by calls and ended by `.verify(tensor)`, also through a variable, or
 `X(tensor, ..)` followed by `.shape({..})`. What each link demands is told by its name and its arguments.
@@ -6,43 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
-from nosync_lint.index.cuda_records import Expr, Matched, Matcher, Step
-from nosync_lint.index.records import unpack
-from nosync_lint.source import Span
+from nosync_lint.index.cuda_records import Expr, Matched, Matcher
 
 Link = tuple[str, tuple[str, ...], tuple[Expr, ...], int]
 """One call of a chain: its name, template arguments, arguments and row."""
-
-
-def find_matchers(steps: tuple[Step, ...], span_of: Callable[[tuple[int, int, int, int]], Span]) -> tuple[Matcher, ...]:
-    """The matcher chains of a body in text order; `span_of` turns byte places into a span."""
-    found: list[Matcher] = []
-    bound: dict[str, tuple[Expr, list[Link], int]] = {}
-    for step in steps:
-        if step[0] == "let" and step[3][0] == "call":
-            chain = chain_of(step[3])
-            if chain and is_base(chain[0]):
-                bound[step[1]] = (*chain, step[3][5])
-        for value in step:
-            for call in _outermost_chains(value) if isinstance(value, tuple) else ():
-                matcher = _matcher(call, bound, span_of)
-                if matcher:
-                    found.append(matcher)
-    return tuple(found)
-
-
-def _outermost_chains(root: Expr) -> Iterator[Expr]:
-    """Calls that end a chain of member calls, none inside another's receiver; in text order."""
-    pending: list[tuple[Expr, bool]] = [(root, False)]
-    while pending:
-        expr, inside = pending.pop()
-        form = expr[0] if expr else ""
-        if form == "call" and not inside and expr[1][0] == "field":
-            yield expr
-        receiver = expr[1] if form == "call" or (form == "field" and inside) else None
-        pending += [(item, item is receiver) for item in reversed(expr) if isinstance(item, tuple)]
 
 
 def chain_of(expr: Expr) -> tuple[Expr, list[Link]] | None:
@@ -62,23 +31,7 @@ def is_base(base: Expr) -> bool:
     return base[0] == "call" and base[1][0] == "name" and base[1][1].split("::")[-1][:1].isupper() and bool(base[2])
 
 
-def _matcher(
-    call: Expr, bound: dict[str, tuple[Expr, list[Link], int]], span_of: Callable[[tuple[int, int, int, int]], Span]
-) -> Matcher | None:
-    chain = chain_of(call)
-    if chain is None:
-        return None
-    base, links = chain
-    place = call[5]
-    if base[0] == "call" and base[1][0] == "name" and base[1][1].endswith("move") and base[2]:
-        base = base[2][0]
-    if base[0] == "name" and base[1] in bound:
-        base, earlier, place = bound[base[1]]
-        links = earlier + links
-    return matcher_of(base, links, span_of(unpack(place)))
-
-
-def matcher_of(base: Expr, links: Sequence[Link], span: Span) -> Matcher | None:
+def matcher_of(base: Expr, links: Sequence[Link], pos: int) -> Matcher | None:
     """What a chain demands of which tensors, or None where it is no matcher, or not a whole one."""
     if not is_base(base):
         return None
@@ -106,7 +59,7 @@ def matcher_of(base: Expr, links: Sequence[Link], span: Span) -> Matcher | None:
     )
     class_name = base[1][1] if base[0] == "call" else base[1]
     device = any("device" in name for name in names)
-    return Matcher(class_name.split("::")[-1], span, shape, strides, dtypes, device, matched) if matched else None
+    return Matcher(class_name.split("::")[-1], pos, shape, strides, dtypes, device, matched) if matched else None
 
 
 def _texts(items: Expr) -> tuple[str, ...]:

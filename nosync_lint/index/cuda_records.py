@@ -61,11 +61,11 @@ class Matcher(NamedTuple):
     """A matcher chain, `X({shape}).with_strides({..}).verify(a).verify(b)` or `X(a).shape({..}).strides({..})`.
 
     `strides` is None without a stride list, which demands contiguity. `dtypes` is None where the chain says
-    nothing of the element type, and empty where it only ties it to a symbol.
+    nothing of the element type, and empty where it only ties it to a symbol. `pos` is its packed place.
     """
 
     name: str
-    span: Span
+    pos: int
     shape: tuple[str, ...]
     strides: tuple[str, ...] | None
     dtypes: tuple[str, ...] | None
@@ -106,7 +106,6 @@ class CudaFunction(NamedTuple):
     at: Span
     steps: tuple[Step, ...]
     lambdas: tuple[CudaLambda, ...]
-    matchers: tuple[Matcher, ...]
     device: bool = False
 
     @property

@@ -215,10 +215,9 @@ class Contracts:
 
 def _family(cls: Class, name: str) -> list[Class]:
     """The classes that write a method which goes back to one declaration, those below a class before all others."""
-    tops = [one for one in cls.mro if name in one.methods]
     below = [one for one in cls.descendants() if name in one.methods]
-    beside = [one for one in tops[-1].descendants() if name in one.methods]
-    return list(dict.fromkeys([*below, cls, *tops, *beside]))
+    above = [one for one in cls.mro if name in one.methods]
+    return list(dict.fromkeys([*below, cls, *above, *cls.family(name)]))
 
 
 def hops_of(leak: Leak, name: Callable[[Function], str]) -> tuple[Hop, ...]:

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from nosync_lint.index.cuda_matchers import Link, chain_of, is_base, matcher_of
 from nosync_lint.index.cuda_records import CudaParameter, Expr, Matcher, Step
-from nosync_lint.index.records import row_of, unpack
+from nosync_lint.index.records import row_of
 from nosync_lint.link.kernel_sources import KernelSources, Place
-from nosync_lint.source import Span
 
 DEEPEST_HELPER = 6
 MOST_MATCHERS = 64
@@ -71,8 +70,7 @@ class KernelMatchers:
 
     def _matchers(self, place: Place) -> Iterator[tuple[Matcher, Place | None]]:
         for part in self.matching(place).whole:
-            span = next((one.span for one in place.function.matchers if _is_at(one.span, part.pos)), _span(part.pos))
-            matcher = matcher_of(part.base, part.links, span)
+            matcher = matcher_of(part.base, part.links, part.pos)
             if matcher is not None and part.helped:
                 here = tuple(one._replace(row=row_of(part.pos)) for one in matcher.arguments)
                 matcher = matcher._replace(arguments=here)
@@ -318,13 +316,3 @@ def _mentions(expr: Expr, names: Mapping[str, Expr]) -> bool:
     if expr[:1] == ("name",) and len(expr) == 3:
         return expr[1] in names
     return any(_mentions(part, names) for part in expr if isinstance(part, tuple))
-
-
-def _span(pos: int) -> Span:
-    row, column, end_row, end_column = unpack(pos)
-    return Span(row, column + 1, end_row, end_column + 1)
-
-
-def _is_at(span: Span, pos: int) -> bool:
-    row, _, end_row, _ = unpack(pos)
-    return (span.row, span.end_row) == (row, end_row)

@@ -377,7 +377,7 @@ def _by_name(name: str, spelled: str) -> frozenset[str]:
 
 
 def _literal(text: str) -> str:
-    if any(mark in text for mark in ".") or text in ("true", "false"):
+    if "." in text or text in ("true", "false"):
         return ""
     return "int64_t" if text.lower().rstrip("u").endswith("l") else "int"
 

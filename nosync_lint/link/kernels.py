@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Hop
 from nosync_lint.index.cuda_records import CudaFunction, CudaIndex, Matched, Matcher
+from nosync_lint.index.records import row_of
 from nosync_lint.link.kernel_flow import Flow
 from nosync_lint.link.kernel_matchers import KernelMatchers
 from nosync_lint.link.kernel_sources import KernelSources, Place
@@ -49,7 +50,7 @@ class MatchContract(NamedTuple):
 
     kind: str
     path: str
-    span: Span
+    pos: int
     function: str
     argument: str
     matcher: Matcher
@@ -62,6 +63,10 @@ class MatchContract(NamedTuple):
     reads: tuple[ElementRead, ...]
     used: tuple[Hop, ...]
     traced: bool
+
+    @property
+    def row(self) -> int:
+        return row_of(self.pos)
 
     def demands(self, dimension: int) -> str | None:
         """What the matcher demands of the stride of a dimension."""
@@ -189,7 +194,7 @@ class Kernels:
         launched = any(rest[:1] == ("data",) and use.kind == "launch" for use, rest in uses)
         kinds = {use.kind for use, rest in uses if rest == ()}
         return MatchContract(
-            "matcher", place.path, matcher.span, _named(place.function), argument.name, matcher,
+            "matcher", place.path, matcher.pos, _named(place.function), argument.name, matcher,
             _demanded(matcher, symbols, rank), frozenset(checked), frozenset(passed), "contiguous" in kinds,
             "dtype" in kinds,
             tuple(strides[dimension] for dimension in sorted(strides)), _reads(uses),

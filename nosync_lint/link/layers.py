@@ -116,9 +116,11 @@ class Layers:
                     for index in range(len(method.record.parameters)):
                         passed = bind(method, Binding(caller, site, target.bound), index)
                         if passed == ("attr", func[1], attribute):
-                            for one in self._relatives(method):
-                                if one.cls is not None and one.cls.number in staged:
-                                    found.setdefault((one.number, index), staged[one.cls.number])
+                            assert method.cls is not None
+                            for one in method.cls.family(method.record.name):
+                                if one.number in staged:
+                                    relative = one.methods[method.record.name]
+                                    found.setdefault((relative.number, index), staged[one.number])
 
     def _reading(self, attribute: str) -> Iterator[tuple[Function, CallSite]]:
         """The calls that are given an attribute of this name."""
@@ -127,14 +129,6 @@ class Layers:
                 for value in (*site.call[2], *(value for _, value in site.call[3])):
                     if value[0] == "attr" and value[2] == attribute:
                         yield function, site
-
-    @staticmethod
-    def _relatives(method: Function) -> list[Function]:
-        """A method and those of its name in the classes that share its first declaration."""
-        assert method.cls is not None
-        tops = [one for one in method.cls.mro if method.record.name in one.methods]
-        family = [tops[-1], *tops[-1].descendants()]
-        return [one.methods[method.record.name] for one in family if method.record.name in one.methods]
 
     def _handed(self, method: Function, site: CallSite, found: dict[tuple[int, int], str]) -> Iterator[tuple[int, str]]:
         """The parameters that a method hands on, by this call of another method of the same instance, to be counted."""

@@ -82,7 +82,7 @@ class Orders:
             found = [self.order(one.value, At(function, one.seq, one.block)) for one in function.record.results]
             sources = {one and (one.source, one.table) for one in found}
             changed = next((one.changed for one in found if one is not None and one.changed is not None), None)
-            if len(sources) == 1 and found[0] is not None and len(found) == len([one for one in found if one]):
+            if len(sources) == 1 and found[0] is not None:
                 alike = all((one.changed is None) == (changed is None) for one in found if one is not None)
                 self._returned[function.number] = found[0]._replace(changed=changed) if alike else None
         return self._returned[function.number]
@@ -126,7 +126,7 @@ class Orders:
 
     def _handed_on(self, call: Expr, at: At, depth: int) -> Order | None:
         """The order of what a function of the project makes of one of its arguments."""
-        site = next((one for one in at.function.record.calls if one.call == call), None)
+        site = site_of(at.function, call)
         if site is None:
             return None
         targets = self._inference.targets(at.function, site)

@@ -343,11 +343,11 @@ def place_of(site: object) -> Place | None:
         case CxxLine(wait=wait):
             pos = wait.pos
             return Place(wait.unit.path, row_of(pos), pos, heat=site.heat, root=site.root, chain=site.chain)
-        case StridedArgument(path=path, pos=pos) | ShortSpan(path=path, pos=pos):
+        case StridedArgument(path=path, pos=pos) | ShortSpan(path=path, pos=pos) | MatchContract(path=path, pos=pos):
             return Place(path, row_of(pos), pos)
         case AssumedStride(path=path, row=row) | NarrowedOffset(path=path, row=row):
             return Place(path, row, span=Span(row, 1, row, 1))
-        case MatchContract() | UnmatchedArguments() | Census():
+        case UnmatchedArguments() | Census():
             return Place(site.path, site.span.row, span=site.span)
     return None
 

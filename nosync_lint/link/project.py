@@ -143,6 +143,11 @@ class Class:
             self._descendants = tuple(found.values())
         return self._descendants
 
+    def family(self, name: str) -> list[Class]:
+        """The classes that write a method which goes back to the first declaration that this class has of it."""
+        first = [one for one in self.mro if name in one.methods][-1]
+        return [one for one in (first, *first.descendants()) if name in one.methods]
+
     def is_abstract(self) -> bool:
         """Whether some method is declared abstract and never given a body down to this class."""
         names = {name for cls in self.mro for name, found in cls.methods.items() if "abstract" in found.record.flags}

@@ -66,9 +66,7 @@ class RecordFields:
             return None
         if name in _SAME:
             return record
-        if name == "dataclasses.asdict":
-            return self._dictionary(record)
-        return self._fields_of(record) if name == "dataclasses.astuple" else None
+        return self._dictionary(record) if name == "dataclasses.asdict" else self._fields_of(record)
 
     def _dictionary(self, value: Value) -> Value:
         if len(value.ref) != 1:

@@ -11,7 +11,7 @@ import pytest
 
 from nosync_lint.index.cuda import index_cuda
 from nosync_lint.index.cuda_macros import blank_macros
-from nosync_lint.index.cuda_records import OPAQUE, CudaFunction, Matcher
+from nosync_lint.index.cuda_records import OPAQUE, CudaFunction
 from nosync_lint.index.records import rows_of
 
 DEEP = 5_000
@@ -20,73 +20,6 @@ DEEP = 5_000
 def only_function(text: str) -> CudaFunction:
     (function,) = index_cuda(text).functions
     return function
-
-
-def only_matcher(statement: str) -> Matcher:
-    (matcher,) = only_function(f"void f(TensorView x, TensorView y) {{\n  {statement}\n}}\n").matchers
-    return matcher
-
-
-def test_a_matcher_chain_is_read_with_its_arguments() -> None:
-    matcher = only_matcher(
-        "TensorMatcher({-1, W, D}).with_strides({-1, S, 1}).with_dtype<T>().with_device(d).verify(x).verify(y);"
-    )
-    assert matcher.name == "TensorMatcher"
-    assert matcher.shape == ("-1", "W", "D")
-    assert matcher.strides == ("-1", "S", "1")
-    assert matcher.dtypes == ("T",)
-    assert matcher.device
-    assert [argument.name for argument in matcher.arguments] == ["x", "y"]
-
-
-def test_a_matcher_without_a_stride_list_and_dtype_says_so() -> None:
-    matcher = only_matcher("TensorMatcher({-1}).verify(x);")
-    assert matcher.strides is None
-    assert matcher.dtypes is None
-    assert not matcher.device
-
-
-def test_a_dtype_symbol_is_a_demand() -> None:
-    assert only_matcher("TensorMatcher({-1}).with_dtype(kind).verify(x);").dtypes == ()
-
-
-def test_any_class_of_that_shape_is_a_matcher() -> None:
-    assert only_matcher("guard::Shaped({N, 4}).verify(x);").name == "Shaped"
-
-
-def test_a_matcher_that_is_given_the_tensor_first_is_read() -> None:
-    matcher = only_matcher('Match(x, "x").shape({N, 4}).strides({any, 1}).dtype({BF16}).device(dev);')
-    assert (matcher.shape, matcher.strides, matcher.dtypes) == (("N", "4"), ("any", "1"), ("BF16",))
-    assert matcher.arguments[0].name == "x"
-
-
-def test_a_matcher_bound_to_a_variable_is_placed_where_it_is_made() -> None:
-    matcher = only_matcher("auto m = TensorMatcher({N}).with_dtype<int>();\n  int other;\n  std::move(m).verify(x);")
-    assert matcher.span.row == 2
-    assert matcher.dtypes == ("int",)
-
-
-def test_a_chain_over_several_lines_starts_where_its_class_stands() -> None:
-    matcher = only_matcher("TensorMatcher({N})  // note\n      .with_dtype<int>()\n      .verify(x.value());")
-    assert (matcher.span.row, matcher.span.column, matcher.span.end_row) == (2, 3, 4)
-    assert matcher.arguments[0].name == "x"
-    assert matcher.arguments[0].text == "x.value()"
-
-
-def test_other_calls_in_a_chain_are_no_matchers() -> None:
-    assert only_function("void f(T x) { Launcher(a, b).enable(true)(kernel, x); log({1}).verify(x); }").matchers == ()
-
-
-def test_matchers_in_lambdas_and_branches_are_found() -> None:
-    text = """
-    void f(TensorView x, TensorView y) {
-      auto check = [&](const TensorView& t) { TensorMatcher({4}).verify(t); };
-      if constexpr (WIDE) { TensorMatcher({8}).verify(x); } else { TensorMatcher({2}).verify(x); }
-    #ifdef ROCM
-      TensorMatcher({3}).verify(y);
-    #endif
-    }"""
-    assert sorted(matcher.shape[0] for matcher in only_function(text).matchers) == ["2", "3", "4", "8"]
 
 
 def test_functions_know_class_template_and_tensors() -> None:
@@ -144,20 +77,6 @@ def test_a_call_of_a_macro_of_the_file_is_its_body() -> None:
     assert len(function.lambdas) == 1
     assert function.lambdas[0].parameters[0].name == "B"
     assert any(step[0] == "do" and step[1][4] for step in function.lambdas[0].steps if step[1][0] == "call")
-
-
-def test_what_lies_under_an_error_is_not_believed_but_counted() -> None:
-    text = "void good(T x) { TensorMatcher({1}).verify(x); }\nvoid bad(T x) { auto y = @@ TensorMatcher({2}).verify(x) @@;\n}\n"
-    index = index_cuda(text)
-    assert index.untrusted
-    assert [
-        matcher.shape for function in index.functions for matcher in function.matchers if function.name == "good"
-    ] == [("1",)]
-
-
-def test_columns_count_code_points() -> None:
-    function = only_function("void f(T x) {\n  /* é漢 */ TensorMatcher({1}).verify(x);\n}\n")
-    assert function.matchers[0].span.column == len("  /* é漢 */ ") + 1
 
 
 def test_pragmas_stand_after_two_slashes() -> None:
