@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nosync_lint.guard.device import register_kernel, to_device, to_host
-    from nosync_lint.guard.events import CannotSimulate, Event, GuardReport, SyncError
+    from nosync_lint.guard.events import CannotGuard, CannotSimulate, Event, GuardReport, SyncError
     from nosync_lint.guard.levels import Direction, Level
     from nosync_lint.guard.sessions import allow_sync, guard
 
 _MODULES = {
+    "CannotGuard": "events",
     "CannotSimulate": "events",
     "Direction": "levels",
     "Event": "events",
@@ -33,6 +34,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "CannotGuard",
     "CannotSimulate",
     "Direction",
     "Event",

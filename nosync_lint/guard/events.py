@@ -83,16 +83,18 @@ class Event:
         lines += [f"  what:    {self.what} ({self.operation}{', in backward' if self.backward else ''})"]
         lines += [f"  why:     {self.why}"]
         lines += [f"  instead: {self.cure}"] if self.cure else []
-        lines += [
-            f"  row:     {self.row}" if self.known else "  row:     none; torch's own tags of the operation say so"
-        ]
+        lines += [f"  row:     {self.row}"] if self.known else []
         if self.chain:
             lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
         return "\n".join(lines)
 
 
-class CannotSimulate(Exception):
-    """This build of torch, or this system, cannot pretend to have a device; the message says why and what works."""
+class CannotGuard(Exception):
+    """Nothing here can be watched in the way that was asked for; the message says why and what works."""
+
+
+class CannotSimulate(CannotGuard):
+    """This build of torch, or this system, cannot pretend to have a device."""
 
 
 class SyncError(Exception):

@@ -52,6 +52,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("nosync_backend", f"one of {', '.join(BACKENDS)}", default=BACKENDS[0])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Puts the stub runtime in its place before anything imports torch. Raises `UsageError` where it cannot."""
+    if early_config.getini("nosync_backend") == "stub":
+        from nosync_lint.guard import stub
+
+        try:
+            stub.load()
+        except stub.StubError as error:
+            raise pytest.UsageError(f"nosync_backend=stub: {error}") from error
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker. Raises `UsageError` for a level in the configuration and a baseline that are none."""
     config.addinivalue_line("markers", MARKER)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import replace
 from typing import Protocol
@@ -74,9 +76,14 @@ def enter(scope: Scope) -> Token[tuple[Scope, ...]]:
     return _open.set((*_open.get(), scope))
 
 
-def silence() -> Token[tuple[Scope, ...]]:
-    """Closes all scopes of this context until the token is left: what runs is not watched."""
-    return _open.set(())
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Closes all scopes of this context meanwhile: what runs is not watched."""
+    token = _open.set(())
+    try:
+        yield
+    finally:
+        _open.reset(token)
 
 
 def leave(token: Token[tuple[Scope, ...]]) -> None:

@@ -458,7 +458,7 @@ def test_a_torch_without_a_guard_that_does_nothing_is_refused(monkeypatch: pytes
 
 def test_a_real_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(CannotSimulate, match="there is a real device"), guard():
+    with pytest.raises(CannotSimulate, match="there is a real device"), guard(backend="simulated"):
         pass
 
 

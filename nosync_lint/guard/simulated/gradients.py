@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.simulated.constructs import as_device
-from nosync_lint.guard.simulated.dispatch import causes
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.operations.constructs import as_device
+from nosync_lint.guard.operations.table import causes
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
 from nosync_lint.guard.witness import Sight, saw
 from nosync_lint.models import load

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils._pytree import tree_leaves
 
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
 _MAKERS = ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian")

@@ -6,7 +6,7 @@ import itertools
 import time
 from typing import Any
 
-from nosync_lint.guard.simulated.dispatch import saw_wait
+from nosync_lint.guard.operations.sightings import saw_wait
 from nosync_lint.guard.simulated.tensor import DEVICE
 
 _NUMBERS = itertools.count(1)
