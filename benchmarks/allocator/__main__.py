@@ -1,18 +1,15 @@
 """Measures the reference allocator and writes the tables of docs/allocator.md.
 
-usage: python -m benchmarks.allocator [--runner FOLDER ...]
+usage: python -m benchmarks.allocator [--python PATH ...]
 
-Without a runner the parts about a CPU are written anew and the one about the CUDA build stays, as does the one about
-tvm-ffi without the extra. A runner is a folder
-with a command `run`, as for `benchmarks.oracle`. Exits 1 if a number misses its target.
+Without --python the parts about a CPU are written anew and the one about the CUDA build stays, as does the one about
+tvm-ffi without the extra. PATH is an interpreter with a CUDA build of torch, as for `benchmarks.oracle`. Exits 1 if a
+number misses its target.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from typing import Any
 from benchmarks.allocator import bindings, churn, conv, frees, lint, packs
 from benchmarks.allocator.calls import WAITS
 from benchmarks.document import DOCS, circumstances, table, write_part
+from benchmarks.recorded import on_stubs, recorded
 
 DOCUMENT = DOCS / "allocator.md"
 MOST_DISPATCHES, FUSED_DISPATCHES, NAIVE_DISPATCHES, NAIVE_SYNCS, FASTER, STEADY = 6, 1, 9, 3, 5, 3
@@ -31,10 +29,10 @@ Target = tuple[str, str, bool]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runner", type=Path, action="append", default=[], metavar="FOLDER")
+    parser.add_argument("--python", type=Path, action="append", default=[], metavar="PATH")
     options = parser.parse_args()
     rounds = frees.measure()
-    records = [record(runner.resolve()) for runner in options.runner]
+    records = [recorded(on_stubs(python, "benchmarks.allocator.on_cuda")) for python in options.python]
     churned = churn.measure()
     packed, convolved, linted = packs.measure(), conv.measure(), lint.measure()
     told = {
@@ -51,7 +49,7 @@ def main() -> int:
     targets = [*_of_frees(rounds), _of_packs(packed), _of_conv(convolved), *_of_churn(churned)]
     write_part(DOCUMENT, "targets", _said(targets))
     if records:
-        on_cuda = [target for one in records for target in _of_runner(one)]
+        on_cuda = [target for one in records for target in _of_cuda(one)]
         write_part(
             DOCUMENT,
             "cuda",
@@ -60,16 +58,6 @@ def main() -> int:
         targets += on_cuda
     print(_said(targets))
     return 0 if all(met for _, _, met in targets) else 1
-
-
-def record(runner: Path) -> dict[str, Any]:
-    """What the calls ask of the CUDA runtime with the torch of a runner."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "recorded.json"
-        command = [str(runner / "run"), "-m", "benchmarks.allocator.on_cuda", str(out)]
-        subprocess.run(command, cwd=DOCS.parent, check=True)
-        recorded: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return recorded
 
 
 def _of_frees(rounds: Sequence[frees.Round]) -> Iterator[Target]:
@@ -121,13 +109,13 @@ def _of_churn(rows: Sequence[churn.Row]) -> Iterator[Target]:
     yield f"no sync in {calls:,} random calls", str(waits), waits == 0
 
 
-def _of_runner(recorded: dict[str, Any]) -> Iterator[Target]:
-    sides = [row[checks] for row in recorded["rows"] for checks in ("plain", "checked")]
+def _of_cuda(told: dict[str, Any]) -> Iterator[Target]:
+    sides = [row[checks] for row in told["rows"] for checks in ("plain", "checked")]
     waits = sum(side[kind] for side in sides for kind in WAITS)
-    said = f"torch {_version(recorded)}: no wait and no blocking copy in {len(recorded['rows'])} calls, twice each"
+    said = f"torch {_version(told)}: no wait and no blocking copy in {len(told['rows'])} calls, twice each"
     yield said, str(waits), waits == 0
-    calls, waits = (sum(case[kind] for case in recorded["churn"]) for kind in ("calls", "waits"))
-    said = f"torch {_version(recorded)}: none in {calls:,} random calls, in {len(recorded['churn'])} cases"
+    calls, waits = (sum(case[kind] for case in told["churn"]) for kind in ("calls", "waits"))
+    said = f"torch {_version(told)}: none in {calls:,} random calls, in {len(told['churn'])} cases"
     yield said, str(waits), waits == 0
 
 
@@ -136,21 +124,21 @@ def _said(targets: Sequence[Target]) -> str:
     return table(head, [(aim, measured, "yes" if met else "**no**") for aim, measured, met in targets])
 
 
-def _version(recorded: dict[str, Any]) -> str:
-    return str(recorded["torch"]).partition("+")[0]
+def _version(told: dict[str, Any]) -> str:
+    return str(told["torch"]).partition("+")[0]
 
 
-def _recorded(recorded: dict[str, Any]) -> str:
-    """A table of what a runner recorded, without checks and with them, and the bad example below."""
+def _recorded(told: dict[str, Any]) -> str:
+    """A table of what was recorded, without checks and with them, and the bad example below."""
     kinds = (*WAITS, "kernels", "moved")
     rows = [
         (f"`{row['call']}`", row["heat"], *(_both(row["plain"][kind], row["checked"][kind]) for kind in kinds))
-        for row in recorded["rows"]
+        for row in told["rows"]
     ]
-    naive = recorded["naive"]
+    naive = told["naive"]
     rows.append((f"`{naive['call']}`", "bad example", *(str(naive["plain"][kind]) for kind in kinds)))
     head = ("call", "heat", *(f"{kind} syncs" for kind in WAITS[:3]), "blocking copies", "kernels", "device copies")
-    return f"### torch {_version(recorded)}\n\n{table(head, rows)}"
+    return f"### torch {_version(told)}\n\n{table(head, rows)}"
 
 
 def _both(plain: int, checked: int) -> str:

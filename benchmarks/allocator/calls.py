@@ -21,7 +21,7 @@ PAGE_SIZE = 4
 """Tokens; the numbers of pages below go with it."""
 PAGES = 64
 WAITS = ("stream", "device", "event", "blocking")
-"""What a runner records that stops the host: waits for three things, and copies that block."""
+"""What is recorded that stops the host: waits for three things, and copies that block."""
 TwoSided = SWAComposite | StaticSWAComposite
 Allocator = PageAllocator | TwoSided
 Kind = TypeVar("Kind", PageAllocator, SWAComposite, StaticSWAComposite)

@@ -4,8 +4,8 @@ usage: python -m benchmarks.allocator.churn [CALLS]
 
 Requests come, grow, decode, lose their window, are recovered and go, in free groups and out of them, on a pool so small
 that it runs full again and again; with three pools they take state slots too. Compared as well, after every step: what
-live tokens and slots hold, with what was written. On the device of a runner, where memory holds nothing, the same calls
-are made, and only waits are counted.
+live tokens and slots hold, with what was written. On the device of the stub runtime, where memory holds nothing, the
+same calls are made, and only waits are counted.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Watch(Protocol):
 def dispatched(*host: Tensor) -> Iterator[Callable[[], int]]:
     """A `Watch` on a CPU: what reaches the dispatcher and would stop the host on a device.
 
-    Counted as the tests of the table of costs count it; a runner, which has no tests, watches otherwise."""
+    Counted as the tests of the table of costs count it; on the stub runtime, `on_cuda` watches otherwise."""
     tests: Any = importlib.import_module("tests.reference_allocator.dispatches")
     with tests.Dispatches(*host) as seen:
         yield lambda: len(seen.syncs)

@@ -1,6 +1,6 @@
-"""Records what the hot and warm calls of the reference allocator ask of CUDA. Runs in a runner's environment:
+"""Records what the hot and warm calls of the reference allocator ask of CUDA:
 
-    FOLDER/run -m benchmarks.allocator.on_cuda OUT.json [CALLS]
+    python -m nosync_lint.guard.stub -m benchmarks.allocator.on_cuda OUT.json [CALLS]
 
 Every call is made twice, on pools of its own; of each count the larger one is written. Then the random calls of
 `churn` are made, and the waits of all of them counted.
@@ -8,49 +8,50 @@ Every call is made twice, on pools of its own; of each count the larger one is w
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.allocator import churn
 from benchmarks.allocator.calls import CALLS, WAITS, Bench, Call, naive_free
+from nosync_lint.guard import stub
 from reference_allocator.costs import COSTS
-
-harness: Any = importlib.import_module("harness")
-"""Of the runner: `m`, the library that records, and `summ`, which reads the record."""
 
 RUNS = 2
 NAIVE = "NaiveAllocator.free_segment"
 
 
-def counted(record: str) -> dict[str, int]:
+def counted(calls: Sequence[stub.Call]) -> dict[str, int]:
     """Waits by what is waited for, blocking and pageable copies, kernels, and copies on the device."""
-    said = harness.summ(record)
+    names = [call.name for call in calls]
+    kinds = [(call.target_kind, call.source_kind) for call in calls]
     return {
-        "stream": said["stream"],
-        "device": said["device"],
-        "event": said["event"],
-        "blocking": said["msync"] + sum("pageable" in copy for copy in said["copies"]),
-        "kernels": said["K"],
-        "moved": said["d2d"],
+        "stream": names.count("cudaStreamSynchronize"),
+        "device": names.count("cudaDeviceSynchronize"),
+        "event": names.count("cudaEventSynchronize"),
+        "blocking": sum(
+            "pageable" in kind or (call.waits and call.target_kind is not None)
+            for call, kind in zip(calls, kinds, strict=True)
+        ),
+        "kernels": names.count("cudaLaunchKernel"),
+        "moved": kinds.count(("device", "device")),
     }
 
 
 def recorded(prepare: Callable[[Bench], Call], checked: bool) -> dict[str, int]:
     """The most that one of the runs of a call asked for, by kind."""
     most: dict[str, int] = {}
+    recorder = stub.recorder(all_threads=True)
     for _ in range(RUNS):
         call = prepare(Bench("cuda", checked))
-        harness.m.mock_start()
+        recorder.forget()
         call()
-        counts = counted(harness.m.mock_stop().decode())
+        counts = counted(recorder.calls())
         most = {kind: max(count, most.get(kind, 0)) for kind, count in counts.items()}
     return most
 
@@ -58,10 +59,11 @@ def recorded(prepare: Callable[[Bench], Call], checked: bool) -> dict[str, int]:
 @contextmanager
 def waiting(*host: Tensor) -> Iterator[Callable[[], int]]:
     """A `Watch` of churn: what is asked of CUDA and makes the host wait, blocking copies included."""
-    harness.m.mock_start()
+    recorder = stub.recorder(all_threads=True)
+    recorder.forget()
     counts: dict[str, int] = {}
     yield lambda: sum(counts[kind] for kind in WAITS)
-    counts.update(counted(harness.m.mock_stop().decode()))
+    counts.update(counted(recorder.calls()))
 
 
 def churned(calls: int) -> list[dict[str, object]]:

@@ -2,14 +2,15 @@
 
 usage: python -m benchmarks.crossval [--only SLUG ...]
 
-As `python -m benchmarks.oracle`, with the guard in place of a recording CUDA runtime: `runner/` is a runner whose
-record is that of the guard, on the torch of this environment. With --only, what comes out is only printed.
+As `python -m benchmarks.oracle`, with the guard in place of a recording CUDA runtime, on the torch of this environment.
+With --only, what comes out is only printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -18,7 +19,7 @@ from benchmarks.document import DOCS, write_part
 from benchmarks.oracle.__main__ import FIXTURES, compared, samples, told
 from benchmarks.oracle.judging import Verdict
 
-RUNNER = Path(__file__).resolve().parent / "runner"
+UNDER_GUARD = [sys.executable, "-m", "benchmarks.crossval.under_guard"]
 
 
 def main() -> int:
@@ -30,7 +31,7 @@ def main() -> int:
         wanted = samples(fixtures, options.only)
         if not wanted:
             parser.error("no samples there")
-        version, outcomes = compared(RUNNER, wanted)
+        version, outcomes = compared(UNDER_GUARD, wanted)
     text = told({version: outcomes})
     if options.only:
         print(text)

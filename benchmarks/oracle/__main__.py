@@ -1,28 +1,26 @@
 """Runs the samples of families 1 to 3 on torch itself and compares with the linter; writes docs/oracle.md.
 
-usage: python -m benchmarks.oracle --runner FOLDER [--runner FOLDER ...] [--only SLUG ...]
+usage: python -m benchmarks.oracle --python PATH [--python PATH ...] [--only SLUG ...]
 
-A runner is a folder with a command `run` that executes a Python script against a CUDA build of torch on stub libraries
-that record every call of the CUDA runtime, with a module `harness` to read the record. The linter judges for the
-release of each runner. With --only, only the samples of those rules are run, and what comes out is only printed.
+PATH is an interpreter with a CUDA build of torch and numpy; no GPU is needed, as torch runs against the stub CUDA
+runtime (docs/stub_runtime.md). The linter judges for the release of each. With --only, only the samples of those rules
+are run, and what comes out is only printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import platform
 import shutil
-import subprocess
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from benchmarks.document import DOCS, table, write_part
 from benchmarks.oracle.judging import JUDGED, Outcome, Verdict, judge
+from benchmarks.recorded import on_stubs, recorded
 from nosync_lint import __version__
 from nosync_lint.registry import rules
 
@@ -42,29 +40,19 @@ def samples(fixtures: Path, only: Sequence[str]) -> list[tuple[str, Path]]:
     ]
 
 
-def record(runner: Path, paths: Iterable[Path]) -> dict[str, Any]:
-    """What torch does in the samples."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "recorded.json"
-        command = [str(runner / "run"), "-m", "benchmarks.oracle.recorder", str(out), *map(str, paths)]
-        subprocess.run(command, cwd=ROOT, check=True)
-        recorded: dict[str, Any] = json.loads(out.read_text())
-        return recorded
-
-
-def compared(runner: Path, wanted: Sequence[tuple[str, Path]]) -> tuple[str, list[Outcome]]:
-    """The version of torch in a runner, and what comes out there."""
-    recorded = record(runner, [path for _, path in wanted])
-    version = str(recorded["torch"]).partition("+")[0]
+def compared(command: Sequence[str], wanted: Sequence[tuple[str, Path]]) -> tuple[str, list[Outcome]]:
+    """The version of torch that a command records with, and what comes out there."""
+    told = recorded(command, *(str(path) for _, path in wanted))
+    version = str(told["torch"]).partition("+")[0]
     release = ".".join(version.split(".")[:2])
     return version, [
-        outcome for slug, path in wanted for outcome in judge(path, slug, recorded["samples"][str(path)], release)
+        outcome for slug, path in wanted for outcome in judge(path, slug, told["samples"][str(path)], release)
     ]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runner", type=Path, action="append", required=True, metavar="FOLDER")
+    parser.add_argument("--python", type=Path, action="append", required=True, metavar="PATH")
     parser.add_argument("--only", action="append", default=[], metavar="SLUG")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +60,8 @@ def main() -> int:
         wanted = samples(fixtures, options.only)
         if not wanted:
             parser.error("no samples there")
-        outcomes = dict(compared(runner.resolve(), wanted) for runner in options.runner)
+        commands = [on_stubs(python, "benchmarks.oracle.recorder") for python in options.python]
+        outcomes = dict(compared(command, wanted) for command in commands)
     text = told(outcomes)
     if options.only:
         print(text)

@@ -35,12 +35,12 @@ def waits(result: Any, files: Mapping[str, str]) -> Counter[tuple[str, int]]:
 
 
 def _before(gradients: Any) -> None:
-    runtime.start()
+    runtime.record.start()
 
 
 def _after(found: Counter[tuple[str, int]], at: tuple[str, int]) -> Any:
     def hook(inputs: Any, outputs: Any) -> None:
-        recorded = runtime.take()
+        recorded = runtime.record.take()
         found[at] += recorded.syncs if recorded is not None else 0
 
     return hook

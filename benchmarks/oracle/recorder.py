@@ -1,6 +1,6 @@
-"""Runs the functions of samples and writes what torch did at which expression. Runs in a runner's environment:
+"""Runs the functions of samples and writes what torch did at which expression:
 
-    FOLDER/run -m benchmarks.oracle.recorder OUT.json SAMPLE...
+    python -m nosync_lint.guard.stub -m benchmarks.oracle.recorder OUT.json SAMPLE...
 
 Each sample runs in a process of its own. First the functions that nothing in the sample names are called, with made-up
 arguments; then those that these did not run to their end. A function is tried with choice after choice of arguments,
@@ -115,7 +115,7 @@ class Sample:
         torch.manual_seed(0)
         gc.collect()
         torch.cuda.empty_cache()
-        runtime.reads_give(choice.read)
+        runtime.record.reads_give(choice.read)
 
     def _note(self, entry: Entry, error: BaseException) -> None:
         """Remember why a function could not be called to its end: the first reason is told."""
@@ -221,4 +221,5 @@ def main(out: Path, samples: Iterable[Path]) -> int:
 
 
 if __name__ == "__main__":
+    runtime.record = runtime.OnStubs()
     raise SystemExit(main(Path(sys.argv[1]), [Path(one) for one in sys.argv[2:]]))

@@ -1,46 +1,60 @@
-"""The one place that talks to torch and to the stub libraries' recorder. Importable in a runner's environment only."""
+"""The one place that talks to torch and reads what it asked of CUDA. Importable where torch and numpy are installed."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from nosync_lint.guard import stub
 
 torch: Any = importlib.import_module("torch")
 numpy: Any = importlib.import_module("numpy")
-_harness: Any = importlib.import_module("harness")
-_library: Any = _harness.m
-
-SYNCHRONISATIONS = ("stream", "device", "event", "msync")
-"""Waits for a stream, the device or an event, and blocking copies, as the harness counts them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What torch asked of the CUDA runtime: waits, and copies marked asynchronous from or to pageable memory."""
+    """What torch asked for: waits, and copies marked asynchronous from or to pageable memory."""
 
     syncs: int
     pageable: int
 
 
-def start() -> None:
-    """Forget what is recorded and go on recording."""
-    _library.mock_start()
+class Record(Protocol):
+    """Who watches torch."""
+
+    def start(self) -> None:
+        """Forget what is recorded and go on recording."""
+
+    def take(self) -> Recorded | None:
+        """What was recorded since `start`, None if nothing was. Recording starts over."""
+
+    def reads_give(self, value: int) -> None:
+        """What small reads of device memory give, where no kernel computes anything."""
 
 
-def take() -> Recorded | None:
-    """What was recorded since `start`, None if nothing was. Recording goes on."""
-    text = _library.mock_stop().decode()
-    _library.mock_start()
-    if not text:
-        return None
-    counted = _harness.summ(text)
-    return Recorded(sum(counted[kind] for kind in SYNCHRONISATIONS), len(counted["pageable_async"]))
+class OnStubs:
+    """The record of the stub CUDA runtime, of all threads: the backward has threads of its own."""
+
+    def __init__(self) -> None:
+        self._recorder = stub.recorder(all_threads=True)
+
+    def start(self) -> None:
+        self._recorder.forget()
+
+    def take(self) -> Recorded | None:
+        calls = self._recorder.calls()
+        self._recorder.forget()
+        if not calls:
+            return None
+        return Recorded(sum(call.waits for call in calls), len(stub.pageable_copies(calls)))
+
+    def reads_give(self, value: int) -> None:
+        stub.reads_give(value)
 
 
-def reads_give(value: int) -> None:
-    """What small reads of device memory give, as no kernel has computed anything."""
-    _library.mock_smallfill(value)
+record: Record
+"""Set by the program that runs."""
 
 
 def version() -> str:

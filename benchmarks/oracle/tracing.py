@@ -70,7 +70,7 @@ class Trace:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Trace what is called inside."""
-        runtime.start()
+        runtime.record.start()
         sys.settrace(self._enter)
         try:
             yield
@@ -123,7 +123,7 @@ class Trace:
 
     def _attribute(self) -> None:
         """Give what was recorded to the instruction that was running."""
-        recorded = runtime.take()
+        recorded = runtime.record.take()
         if recorded is not None and self._at is not None:
             row = self._row(self._at)
             row.syncs[self._at] += recorded.syncs

@@ -28,6 +28,9 @@ from nosync_lint.guard.stub.recorder import Call, Recorder, Runtime, pageable_co
 
 __all__ = ["Call", "Recorder", "StubError", "is_loaded", "load", "pageable_copies", "reads_give", "recorder"]
 
+LAST = ("TORCH_CUDNN_SDPA_DEPRIORITIZED", "1")
+"""The stub cuDNN has no plan for attention: torch is to try its own kernels first. It reads this as it is loaded."""
+
 _runtime: Runtime | None = None
 
 
@@ -51,6 +54,7 @@ def load() -> None:
     loaded = Runtime(runtime)
     for library in sorted(folder.iterdir()):
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL | os.RTLD_NOW)
+    os.environ.setdefault(*LAST)
     _runtime = loaded
 
 

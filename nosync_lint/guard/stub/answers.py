@@ -17,7 +17,10 @@ PREAMBLE = """\
 typedef uintptr_t Any; /* numbers and pointers are passed alike */
 extern void record(const char *name);
 static uint64_t handle[512];
-static int part(int release, Any which) { return which ? which == 1 ? release / 100 % 100 : release % 100 : release / 10000; }
+static int part(int release, Any which) {
+    int parts[] = {release / 10000, release / 100 % 100, release % 100};
+    return which < 3 ? parts[which] : 0;
+}
 """
 _TYPES = {"int": "int", "size": "size_t", "handle": "void *", "string": "const char *"}
 
@@ -48,7 +51,7 @@ class Answers:
         writes = {
             int(position): f"*({written} *)a{position} = {self._value(kind, value)};"
             for kind, written in _TYPES.items()
-            for position, value in _places(row.get(kind, {})).items()
+            for position, value in row.get(kind, {}).items()
         }
         if "part" in row:
             writes[2] = f"*(int *)a2 = part({self._number(row['part'])}, a1);"
@@ -58,12 +61,12 @@ class Answers:
             return f"const char *{name}({parameters}) {{{guarded} return {json.dumps(row['text'])}; }}\n"
         return f"long {name}({parameters}) {{{guarded} return {self._number(row.get('returns', 0))}; }}\n"
 
-    def _value(self, kind: str, value: int | str | None) -> str:
+    def _value(self, kind: str, value: int | str) -> str:
         if kind == "handle":
             return "handle"
         return json.dumps(value) if kind == "string" else str(self._number(value))
 
-    def _number(self, value: int | str | None) -> int:
+    def _number(self, value: int | str) -> int:
         if isinstance(value, int):
             return value
         if value not in self._releases:
@@ -72,8 +75,3 @@ class Answers:
                 "install a wheel of torch that requires its libraries by version"
             )
         return self._releases[value]
-
-
-def _places(row: Mapping[str, Any] | list[int]) -> Mapping[str, Any]:
-    """What is written where; of handles only the places are listed."""
-    return row if isinstance(row, Mapping) else {str(position): None for position in row}

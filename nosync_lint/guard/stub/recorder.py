@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from nosync_lint.guard.stub.errors import StubError
 
-KINDS = ("pageable", "pinned", "device")
-"""Of memory; None where a call has no target or no source."""
-
 
 class Call(NamedTuple):
-    """A call of the CUDA runtime. `waits`: the host waits in it for the device."""
+    """A call of the CUDA runtime. `waits`: the host waits in it for the device.
+
+    Kinds of memory are pageable, pinned and device, or None where a call has no target or no source.
+    """
 
     name: str
     target_kind: str | None = None
@@ -57,7 +57,7 @@ class Runtime:
 
 
 class Recorder:
-    """What the thread that asks has called, or all threads have: the backward of autograd runs in threads of its own."""
+    """What the thread that asks has called, or all threads: the backward of autograd runs in threads of its own."""
 
     def __init__(self, runtime: Runtime, *, all_threads: bool = False) -> None:
         self._runtime = runtime
@@ -93,4 +93,8 @@ def pageable_copies(calls: Sequence[Call]) -> list[Call]:
 
 def _call(line: str) -> Call:
     name, target, source, size, waits = line.split()
-    return Call(name, *(kind if kind in KINDS else None for kind in (target, source)), int(size), waits == "1")
+    return Call(name, _kind(target), _kind(source), int(size), waits == "1")
+
+
+def _kind(word: str) -> str | None:
+    return None if word == "-" else word
