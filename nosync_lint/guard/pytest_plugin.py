@@ -54,14 +54,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Puts the stub runtime in its place before anything imports torch. Raises `UsageError` where it cannot."""
-    if early_config.getini("nosync_backend") == "stub":
-        from nosync_lint.guard import stub
+    """Puts what records the CUDA runtime in its place before anything imports torch. Raises `UsageError`."""
+    backend = early_config.getini("nosync_backend")
+    if backend in ("cuda", "stub"):
+        from nosync_lint.guard import listener, stub
 
         try:
-            stub.load()
+            (listener if backend == "cuda" else stub).load()
         except stub.StubError as error:
-            raise pytest.UsageError(f"nosync_backend=stub: {error}") from error
+            raise pytest.UsageError(f"nosync_backend={backend}: {error}") from error
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nosync_lint.guard import stub
+from nosync_lint.guard import listener, stub
 from nosync_lint.guard.backend import Backend
 from nosync_lint.guard.events import CannotGuard
 from nosync_lint.guard.measured.calls import replace_calls
@@ -15,6 +15,7 @@ from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
+from nosync_lint.guard.stub import Recorder
 
 
 class Measurement(Backend):
@@ -24,7 +25,7 @@ class Measurement(Backend):
         super().__init__()
         self.name = name
         self._patches = Patches()
-        self._waits = Waits(stub.recorder() if stub.is_loaded() else None)
+        self._waits = Waits(_recorder())
         self._lifts_only_host = False
 
     def works(self) -> bool:
@@ -63,6 +64,12 @@ class Measurement(Backend):
     def _mode(self) -> Any:
         mode: Any = MeasuredDevice
         return mode(self._waits)
+
+
+def _recorder() -> Recorder | None:
+    if stub.is_loaded():
+        return stub.recorder()
+    return listener.recorder() if listener.is_loaded() else None
 
 
 CUDA, STUB = Measurement("cuda"), Measurement("stub")
