@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Severity
 from nosync_lint.guard.causes import Causes
-from nosync_lint.guard.events import Event
+from nosync_lint.guard.events import EarlyRead, Event
 from nosync_lint.guard.levels import Direction
-from nosync_lint.guard.places import here
-from nosync_lint.guard.scopes import meet, watching
+from nosync_lint.guard.places import Place, here
+from nosync_lint.guard.scopes import meet, meet_early_read, watching
 from nosync_lint.guard.sources import shown, source
 from nosync_lint.registry import find
 
@@ -62,6 +62,19 @@ def saw(causes: Causes, sight: Sight) -> bool:
         )
     )  # fmt: skip
     return True
+
+
+def saw_early_read(what: str, copied: Place) -> None:
+    """Meets a read of what a copy may still be writing. Raises `EarlyReadError`."""
+    rules = watching()
+    if rules is not None:
+        place = here(rules.blame)
+        meet_early_read(
+            EarlyRead(
+                what, shown(place.filename), place.span, source(place.filename).line(place.span.row), place.chain,
+                f"{shown(copied.filename)}:{copied.span.row}:{copied.span.column}",
+            )
+        )  # fmt: skip
 
 
 def saw_unlisted(rule: str, sight: Sight, why: str) -> None:

@@ -12,6 +12,7 @@ from nosync_lint.guard.events import CannotGuard
 from nosync_lint.guard.measured.calls import replace_calls
 from nosync_lint.guard.measured.dispatch import MeasuredDevice
 from nosync_lint.guard.measured.waits import Waits
+from nosync_lint.guard.operations.copies import read_early
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
@@ -56,6 +57,7 @@ class Measurement(Backend):
         self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         torch._C._set_only_lift_cpu_tensors(True)  # else what `torch.tensor` copies to the device is not seen
         replace_calls(self._patches, self._waits, lambda: self._thread.mode)
+        read_early(self._patches)
 
     def _end(self) -> None:
         torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from nosync_lint.guard.measured.dispatch import MeasuredDevice
 from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.constructs import LABELS, labelled, stored, within
+from nosync_lint.guard.operations.copies import COPIES
 from nosync_lint.guard.operations.sightings import saw_read, saw_wait
 from nosync_lint.guard.patches import Patches
 
@@ -31,7 +32,6 @@ _WAIT = {
     (torch.cuda, "synchronize"): ("exp.device", "torch.cuda.synchronize()"),
     (torch.accelerator, "synchronize"): ("exp.device", "torch.accelerator.synchronize()"),
     (torch.cuda.Stream, "synchronize"): ("exp.stream", "stream.synchronize()"),
-    (torch.cuda.Event, "synchronize"): ("exp.event", "event.synchronize()"),
     (torch.cuda, "empty_cache"): ("exp.empty_cache", "torch.cuda.empty_cache()"),
     (torch.cuda.memory, "empty_cache"): ("exp.empty_cache", "torch.cuda.empty_cache()"),
 }
@@ -50,6 +50,10 @@ def replace_calls(patches: Patches, waits: Waits, mode: Callable[[], MeasuredDev
         patches.set(owner, name, _of_elements(getattr(owner, name), waits))
     for (owner, name), (row, text) in _WAIT.items():
         patches.set(owner, name, _written_out(getattr(owner, name), row, text, waits))
+    event = torch.cuda.Event
+    patches.set(event, "record", _recorded(event.record))
+    patches.set(event, "query", _asked(event.query))
+    patches.set(event, "synchronize", _event_wait(event.synchronize, waits))
     engine: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
     patches.set(torch.autograd, "_engine_run_backward", _going_back(engine, mode))
 
@@ -98,6 +102,40 @@ def _written_out(original: Callable[..., Any], row: str, text: str, waits: Waits
         return out
 
     return call
+
+
+_RECORDED = "_nosync_copies"
+"""Of an event: how many copies to the host were started before it."""
+
+
+def _recorded(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def record(self: Any, *args: Any, **kwargs: Any) -> Any:
+        setattr(self, _RECORDED, COPIES.started)
+        return original(self, *args, **kwargs)
+
+    return record
+
+
+def _asked(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def query(self: Any) -> Any:
+        done = original(self)
+        if done:
+            COPIES.waited(getattr(self, _RECORDED, None))
+        return done
+
+    return query
+
+
+def _event_wait(original: Callable[..., Any], waits: Waits) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def synchronize(self: Any) -> None:
+        original(self)
+        waits.since()
+        saw_wait("exp.event", "event.synchronize()", getattr(self, _RECORDED, None))
+
+    return synchronize
 
 
 def _going_back(original: Callable[..., Any], mode: Callable[[], MeasuredDevice | None]) -> Callable[..., Any]:

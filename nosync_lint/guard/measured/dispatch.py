@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.constructs import THREAD, in_backward
+from nosync_lint.guard.operations.copies import COPIES, note_copy, note_read
 from nosync_lint.guard.operations.sightings import entries, judge, meet, saw_elsewhere, saw_measured
 from nosync_lint.guard.operations.table import Operation, causes, operation_of
 
@@ -47,12 +48,16 @@ class MeasuredDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return func.decompose(*args, **kwargs)
         if self._waits.since() and not _in_whole():
             self._tell(saw_elsewhere)
+        if COPIES.pending:
+            note_read(operation, args, kwargs)
         try:
             out = func(*args, **kwargs)
         except Exception:
             if self._waits.since():
                 self._tell(told, operation, args, kwargs, True)
             raise
+        if operation.copies:
+            note_copy(operation, args, kwargs, out)
         waited = self._waits.since() if self._waits.are_measured else None
         if waited is not False or operation.may_block:
             self._tell(told, operation, args, kwargs, waited)
@@ -87,6 +92,8 @@ def told(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], wa
     if waited is None:
         judge(operation, args, kwargs)
         return
+    if waited:
+        COPIES.waited()
     explained = False
     for entry in entries(operation, args, kwargs):
         hidden = causes().cause(entry.row).hidden

@@ -6,6 +6,7 @@ from typing import Any
 
 from nosync_lint.guard.operations.conditions import Call
 from nosync_lint.guard.operations.constructs import THREAD, kind, within
+from nosync_lint.guard.operations.copies import COPIES
 from nosync_lint.guard.operations.table import Operation, Waits, causes
 from nosync_lint.guard.witness import Sight, saw, saw_unlisted
 from nosync_lint.models import load
@@ -27,6 +28,8 @@ def judge(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 def meet(operation: Operation, entry: Waits) -> bool:
     """Tells the guards that an operation waits, by an entry of the table; false where no row of it speaks of this."""
+    if not causes().cause(entry.row).hidden:
+        COPIES.waited()
     inside, construct = entry.inside, kind()
     return saw(causes(), _sight(entry.row, operation)._replace(inside=inside, construct=construct, called=entry.called))
 
@@ -65,10 +68,12 @@ def _sight(row: str, operation: Operation) -> Sight:
 def saw_read(row: str, what: str) -> None:
     """A wait that reaches no dispatcher, because Python asks for all of a tensor."""
     if THREAD.construct is None or THREAD.construct.kind == "module":
+        COPIES.waited()
         with within("python", what):
             saw(causes(), Sight(row, "python", what, backward=THREAD.backward))
 
 
-def saw_wait(row: str, call: str) -> None:
-    """A wait that is written out: of the device, a stream or an event."""
+def saw_wait(row: str, call: str, copies: int | None = None) -> None:
+    """A wait that is written out: of the device, a stream or an event, which may be about the first copies only."""
+    COPIES.waited(copies)
     saw(causes(), Sight(row, call.removesuffix("()"), call))

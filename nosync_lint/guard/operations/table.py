@@ -55,6 +55,10 @@ class Operation:
     """Made of others. Where autograd is off, the dispatcher asks us before it takes it apart."""
     may_block: bool
     """Some row says that the host may wait inside the driver."""
+    copies: bool
+    """It may copy from the device to the host."""
+    looks_only: bool
+    """It looks at shapes and kinds, not at values."""
 
 
 @cache
@@ -110,5 +114,10 @@ def _learn(func: Any) -> Operation:
         namespace in ("aten", "prim", "prims"),
         namespace == "aten" and _C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"),
         any(causes().cause(entry.row).hidden for entry in waits),
+        namespace == "aten" and name in ("_to_copy", "copy_"),
+        name.startswith(("empty", "new_", "sym_"))
+        or name.endswith("_like")
+        or name == "is_pinned"
+        or any(one.alias_info is not None and not one.alias_info.is_write for one in func._schema.returns),
     )
     return operation

@@ -9,6 +9,7 @@ import torch
 from nosync_lint.guard.backend import Backend
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
+from nosync_lint.guard.operations.copies import read_early
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
@@ -86,6 +87,7 @@ class Simulation(Backend):
             refuse(self._patches)
             read_elements(self._patches)
             load_through_host(self._patches)
+            read_early(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)

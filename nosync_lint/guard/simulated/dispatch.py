@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nosync_lint.guard.operations.constructs import THREAD, as_device
+from nosync_lint.guard.operations.copies import COPIES, note_copy, note_read
 from nosync_lint.guard.operations.pinning import is_pinned, pin
 from nosync_lint.guard.operations.sightings import judge, saw_tagged
 from nosync_lint.guard.operations.table import Operation, causes, operation_of
@@ -67,6 +68,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return func.decompose(*args, **kwargs)
     if operation.waits or operation.tag is not None:
         judge(operation, args, kwargs)
+    if COPIES.pending:
+        note_read(operation, args, kwargs)
     if func is _PINNED:
         return False
     if operation.together and simulated:
@@ -78,6 +81,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         out = _with_autograd(LEAVES.get(func, func), inner_args, inner_kwargs)
     else:
         out = func(*args, **kwargs)
+    if operation.copies:
+        note_copy(operation, args, kwargs, out)
     if operation.reshapes:
         for one in simulated:
             refresh(one)
@@ -162,6 +167,8 @@ _PIN, _PINNED = torch.ops.aten._pin_memory.default, torch.ops.aten.is_pinned.def
 
 def _on_host(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operation that the device has no part in: only pinning is not what it is without one."""
+    if COPIES.pending:
+        note_read(operation_of(func), args, kwargs)
     if func is _PIN:
         return pin(args[0].clone())
     if func is _PINNED:
