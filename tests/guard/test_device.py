@@ -408,6 +408,17 @@ LIBRARY = torch.library.Library("nosync_guard_test", "FRAGMENT")
 LIBRARY.define("only_cuda(Tensor x) -> Tensor")
 
 
+def test_what_was_a_class_stays_one() -> None:
+    before = attributes()
+    with guard(level="allow"):
+        after = attributes()
+        assert (torch.cuda.CUDAGraph | None) == (None | torch.cuda.CUDAGraph)
+    kinds = {name for name, value in before.items() if isinstance(value, type)}
+    replaced = {name for name in kinds if after[name] is not before[name]}
+    assert {"torch.cuda.CUDAGraph", "torch.cuda.graph", "torch.cuda.Stream", "torch.Generator"} <= replaced
+    assert {name for name in replaced if not isinstance(after[name], type)} == set()
+
+
 def test_operations_of_extensions_are_looked_into(report: GuardReport) -> None:
     x = to_device(torch.ones(3, requires_grad=True))
     looks(x).sum().backward()
