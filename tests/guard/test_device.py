@@ -437,7 +437,8 @@ def test_what_cannot_work_is_refused(report: GuardReport) -> None:
         (lambda: torch.func.jvp(torch.sin, (x,), (x,)), "torch.func.jvp"),
         (lambda: torch.nested.nested_tensor([x, x]), "torch.nested.nested_tensor"),
         (lambda: torch.cuda.CUDAGraph(), "torch.cuda.CUDAGraph"),
-        (lambda: x.to_sparse_csr(), "Tensor.to_sparse_csr"),
+        (lambda: torch.ones(2, 2, device="cuda").to_sparse_csr(), r"torch\.sparse_csr"),
+        (lambda: torch.sparse_csc_tensor(x.long() - 1, x.long()[:0], x[:0]), r"torch\.sparse_csc"),
         (lambda: torch.jit.trace(torch.sin, x), "torch.jit.trace"),
     ):
         with pytest.raises(NotImplementedError, match=f"{name} cannot run on the simulated device: "):

@@ -19,7 +19,6 @@ _DIFFERENTIATES = (
     "it differentiates in C++, where there is none: use backward or torch.autograd.grad, or tensors of the host"
 )
 _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
-_COMPRESSED = ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")
 _CAPTURES = "nothing is launched that could be captured"
 
 
@@ -38,8 +37,6 @@ def refuse(patches: Patches) -> None:
         patches.set(torch.cuda, kind.__name__, _not_made(f"torch.cuda.{kind.__name__}", _CAPTURES, kind))
     graphed = "make_graphed_callables"
     patches.set(torch.cuda, graphed, _never(f"torch.cuda.{graphed}", _CAPTURES))
-    for name in _COMPRESSED:
-        patches.set(SimulatedTensor, name, _never(f"Tensor.{name}", "a compressed layout has no strides to show"))
     patches.set(torch.jit, "trace", _checked("torch.jit.trace", "the tracer sees the tensors inside", torch.jit.trace))
 
 
