@@ -22,6 +22,7 @@ from nosync_lint.models import load
 
 _C: Any = torch._C
 _exclude: Callable[[Any, bool], None] = _C._dispatch_tls_set_dispatch_key_excluded
+_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
 _AUTOGRAD, _IN_PLACE_OR_VIEW = _C.DispatchKey.AutogradFunctionality, _C.DispatchKey.ADInplaceOrView
 
 
@@ -58,6 +59,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             to_device = _is_simulated(device)
             if to_device:
                 inner_kwargs["device"] = "cpu"
+    if operation.composite and not to_device:  # `to` takes the device by position
+        to_device = any(isinstance(arg, torch.device) and _is_simulated(arg) for arg in args)
     if not (simulated or to_device or THREAD.as_device):
         return _on_host(func, args, kwargs)
     if not operation.ours:
@@ -130,13 +133,14 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Runs on inner tensors with the keys of autograd, which the dispatcher has taken away by the time we are asked."""
     if torch.is_inference_mode_enabled():
         return func(*args, **kwargs)
+    before = _excluded(_AUTOGRAD), _excluded(_IN_PLACE_OR_VIEW)  # not where a node of the outer tensors saves a result
     _exclude(_AUTOGRAD, False)
     _exclude(_IN_PLACE_OR_VIEW, False)
     try:
         return func(*args, **kwargs)
     finally:
-        _exclude(_AUTOGRAD, True)
-        _exclude(_IN_PLACE_OR_VIEW, True)
+        _exclude(_AUTOGRAD, before[0])
+        _exclude(_IN_PLACE_OR_VIEW, before[1])
 
 
 # -- operations of extensions --

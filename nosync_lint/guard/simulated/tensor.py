@@ -208,13 +208,15 @@ SimulatedTensor.__setitem__ = stored(Tensor.__setitem__)  # type: ignore[method-
 
 
 def wrap(inner: Tensor) -> SimulatedTensor:
-    """A tensor on the simulated device that shares the memory of a tensor on the host."""
+    """A tensor on the simulated device that shares the memory of a tensor on the host. Raises `NotImplementedError`."""
     if inner.is_conj():
         inner = inner.resolve_conj()
     if inner.is_neg():
         inner = inner.resolve_neg()
     layout = inner.layout
     dense = layout is torch.strided
+    if not dense and layout is not torch.sparse_coo:
+        raise NotImplementedError(f"{layout} cannot run on the simulated device: a compressed layout has no strides to show")
     strides, offset = (inner.stride(), inner.storage_offset()) if dense else (None, None)
     wrapper: SimulatedTensor = _make(
         SimulatedTensor, inner.shape, strides, offset, None, inner.dtype, layout, DEVICE
