@@ -49,8 +49,8 @@ def _no(*_: Any, **__: Any) -> bool:
     return False
 
 
-_NOT_CHOSEN = (_aten._use_cudnn_ctc_loss, _aten._use_miopen_ctc_loss)
-"""Questions whether a library of the device is to be used."""
+_NOT_CHOSEN = [getattr(_aten, name) for name in ("_use_cudnn_ctc_loss", "_use_miopen_ctc_loss") if hasattr(_aten, name)]
+"""Questions whether a library of the device is to be used; not every release asks all of them."""
 
 LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
@@ -59,6 +59,6 @@ LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._embedding_bag_forward_only.default: _aten._embedding_bag.default,
     _aten._conj.default: torch.conj_physical,
     _aten._neg_view.default: torch.neg,
-    **{getattr(packet, name): _no for packet in _NOT_CHOSEN for name in packet.overloads()},  # type: ignore[no-untyped-call]
+    **{getattr(packet, name): _no for packet in _NOT_CHOSEN for name in packet.overloads()},
 }
 """By overload, over inner tensors. Whether a gradient is wanted or a view conjugates cannot be told from outside."""
