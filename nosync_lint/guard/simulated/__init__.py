@@ -13,21 +13,17 @@ from nosync_lint.guard.scopes import leave as leave_scope
 from nosync_lint.guard.scopes import silence
 from nosync_lint.guard.simulated.canary import sing
 from nosync_lint.guard.simulated.compiling import EagerOnly
+from nosync_lint.guard.simulated.constructs import THREAD
 from nosync_lint.guard.simulated.device_api import stand_in
 from nosync_lint.guard.simulated.device_guard import install
 from nosync_lint.guard.simulated.dispatch import SimulatedDevice, causes
 from nosync_lint.guard.simulated.files import load_through_host
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
+from nosync_lint.guard.simulated.hooks import show_the_device
+from nosync_lint.guard.simulated.named_devices import name_devices
 from nosync_lint.guard.simulated.patches import Patches
 from nosync_lint.guard.simulated.refusals import refuse
-
-
-class _Thread(threading.local):
-    """The mode of this thread, and how many guards hold it."""
-
-    mode: Any = None
-    guards: int = 0
 
 
 class Simulation:
@@ -39,7 +35,6 @@ class Simulation:
         self._patches = Patches()
         self._eager = EagerOnly()
         self._lifts_only_host = self._cudnn = True
-        self._thread = _Thread()
         self._works = False
 
     def enter(self) -> str:
@@ -53,11 +48,11 @@ class Simulation:
             if not self._guards:
                 self._begin()
             self._guards += 1
-        if not self._thread.guards:
+        if not THREAD.guards:
             mode: Any = SimulatedDevice
-            self._thread.mode = mode()
-            self._thread.mode.__enter__()
-        self._thread.guards += 1
+            THREAD.mode = mode()
+            THREAD.mode.__enter__()
+        THREAD.guards += 1
         if not self._works:
             self._try()
         return release
@@ -75,10 +70,10 @@ class Simulation:
 
     def leave(self) -> None:
         """One guard less, in the thread that entered it."""
-        self._thread.guards -= 1
-        if not self._thread.guards:
-            self._thread.mode.__exit__(None, None, None)
-            self._thread.mode = None
+        THREAD.guards -= 1
+        if not THREAD.guards:
+            THREAD.mode.__exit__(None, None, None)
+            THREAD.mode = None
         with self._lock:
             self._guards -= 1
             if not self._guards:
@@ -97,6 +92,8 @@ class Simulation:
             refuse(self._patches)
             read_elements(self._patches)
             load_through_host(self._patches)
+            name_devices(self._patches)
+            show_the_device(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)

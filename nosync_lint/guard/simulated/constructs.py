@@ -21,8 +21,12 @@ class Construct(NamedTuple):
 
 
 class _Thread(threading.local):
-    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs."""
+    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs. `inside`: an operation runs
+    on inner tensors. `mode` is that of this thread, and `guards` are how many hold it."""
 
+    mode: Any = None
+    guards: int = 0
+    inside: bool = False
     construct: Construct | None = None
     as_device: bool = False
     backward: bool = False
@@ -40,6 +44,17 @@ def as_device(*, backward: bool = False) -> Iterator[None]:
         yield
     finally:
         THREAD.as_device, THREAD.backward = before
+
+
+@contextmanager
+def users_code() -> Iterator[None]:
+    """Says that autograd calls code of the user, which is shown tensors of the device: others lie on the host."""
+    before = THREAD.as_device, THREAD.inside
+    THREAD.as_device = THREAD.inside = False
+    try:
+        yield
+    finally:
+        THREAD.as_device, THREAD.inside = before
 
 
 @contextmanager

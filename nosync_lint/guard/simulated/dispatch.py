@@ -40,6 +40,10 @@ _MISMATCHING = frozenset(
 """Operations besides the pointwise ones that take no tensor of the host beside one of the device."""
 
 
+WAY_BACK = "nosync_way_back"
+"""Marks nodes of the graph that copy between devices: the row of the copy of the gradient, which is a blocking one."""
+
+
 class Waits(NamedTuple):
     """One entry of the table: when an operation waits, and by which row."""
 
@@ -171,6 +175,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if simulated or to_device:
         inner_kwargs.pop("pin_memory", None)
         out = _with_autograd(LEAVES.get(func, func), inner_args, inner_kwargs)
+        if func in _COPIES:
+            _remember_way_back(args[0], args[1] if func is _COPY_INTO else args[0], out, to_device)
     else:
         out = func(*args, **kwargs)
     if operation.reshapes:
@@ -222,11 +228,24 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return func(*args, **kwargs)
     _exclude(_AUTOGRAD, False)
     _exclude(_IN_PLACE_OR_VIEW, False)
+    before, THREAD.inside = THREAD.inside, True
     try:
         return func(*args, **kwargs)
     finally:
+        THREAD.inside = before
         _exclude(_AUTOGRAD, True)
         _exclude(_IN_PLACE_OR_VIEW, True)
+
+
+_COPY_INTO = torch.ops.aten.copy_.default
+_COPIES = frozenset({_COPY_INTO, torch.ops.aten._to_copy.default})
+
+
+def _remember_way_back(target: Any, source: Any, out: Any, to_device: bool) -> None:
+    """Notes at a node of the graph that the gradient goes to another device than it comes from: it waits for that."""
+    onto_device = isinstance(target, SimulatedTensor) if target is not source else to_device
+    if isinstance(source, SimulatedTensor) is not onto_device and out.grad_fn is not None:
+        out.grad_fn.metadata[WAY_BACK] = "d2h.cpu" if onto_device else "h2d.to_blocking"
 
 
 # -- operations of extensions --

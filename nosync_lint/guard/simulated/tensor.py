@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.simulated.constructs import within
+from nosync_lint.guard.simulated.constructs import users_code, within
 
 DEVICE = torch.device("cuda", 0)
 HELD = "_nosync_held"
@@ -227,10 +227,18 @@ class SimulatedTensor(Tensor):
         return self
 
     def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
-        return self._held().register_hook(lambda grad: unwrapped(hook(wrap(grad))))  # type: ignore[no-untyped-call]
+        def call(gradient: Tensor) -> Any:
+            with users_code():
+                return unwrapped(hook(wrap(gradient)))
+
+        return self._held().register_hook(call)  # type: ignore[no-untyped-call]
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
-        return self._held().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
+        def call(_: Tensor) -> None:
+            with users_code():
+                hook(self)
+
+        return self._held().register_post_accumulate_grad_hook(call)  # type: ignore[no-untyped-call]
 
 
 def wrap(inner: Tensor) -> SimulatedTensor:
