@@ -60,8 +60,11 @@ class Causes:
         self._named: dict[str, list[str]] = {}
         for call in (*load("calls")["call"], *load("calls")["copy"]):
             rows = [call[key] for key in ("row", "upload", "download", "elements") if key in call]
-            for function in (*call.get("functions", ()), *call.get("methods", ())):
+            methods = () if "named" in call else call.get("methods", ())  # of a receiver that only the source names
+            for function in (*call.get("functions", ()), *methods):
                 self._named.setdefault(function.rpartition(".")[2], []).extend(rows)
+            for member in call.get("members", ()):
+                self._named.setdefault(".".join(member.split(".")[-2:]), []).extend(rows)
         self.cause = cache(self._cause)
         self.holds = cache(self._holds)
 
@@ -73,9 +76,10 @@ class Causes:
 
     def by_call(self, names: Iterable[str], *general: str) -> str:
         """The row of the first of these functions that the linter knows to wait in this direction, and for another
-        reason than the general rows; else the first of those."""
+        reason than the general rows; else the first of those. Methods are named with their class."""
         for name in names:
-            for row in self._named.get(name, ()):
+            known: list[str] = [*self._named.get(name, ()), *self._named.get(name.rpartition(".")[2], ())]
+            for row in known:
                 if row not in general and self.holds(row) and self._direction(row) is self._direction(general[0]):
                     return row
         return general[0]

@@ -26,7 +26,7 @@ _RUNNERS = ("_pytest.", "pluggy.", "pytest.")
 
 class Place(NamedTuple):
     """A place in the user's code. `filename` is that of the code object; `through` are the functions of torch between
-    it and the operation, the outermost first."""
+    it and the operation, the outermost first; methods with their class, and a class for its `__init__`."""
 
     filename: str
     span: Span
@@ -46,8 +46,7 @@ def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
         if not _foreign(frame.f_code.co_filename):
             users.append(frame)
         elif not users and not frame.f_code.co_filename.startswith((_GUARD, _STANDARD)):
-            owner, _, name = frame.f_code.co_qualname.rpartition(".")
-            through.append(owner if name == "__init__" else name)
+            through.append(frame.f_code.co_qualname.rpartition("<locals>.")[2].removesuffix(".__init__"))
     named = [at for at, frame in enumerate(users) if _blamed(frame, blame)]
     users = users[named[0] if named else 0 :]
     if not users:

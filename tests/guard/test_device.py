@@ -6,6 +6,7 @@ import copy
 import io
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -336,7 +337,7 @@ def test_the_backward_of_the_host_is_the_hosts_and_that_of_the_device_is_found_f
     device = to_device(torch.ones((4, 4), requires_grad=True))
     loss = device.trace().to("cpu", non_blocking=True)
     loss.backward()
-    assert [event.row for event in report.events] == ["bw.index_fill_value"]
+    assert [event.row for event in report.events] == ["h2d.to_blocking", "bw.index_fill_value"]
 
 
 BACKWARDS: list[tuple[str, Callable[[Tensor], Tensor]]] = [
@@ -508,12 +509,43 @@ def test_a_torch_that_computes_something_else_is_refused(monkeypatch: pytest.Mon
     assert seen.events == []
 
 
-def test_a_torch_without_a_guard_that_does_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_that_brings_no_guard_that_does_nothing_gets_one() -> None:
+    """As torch 2.9 is; in a process of its own, because the guard stays."""
+    code = """
+import torch
+from nosync_lint.guard import guard, to_host
+del torch._C._ensureCUDADeviceGuardSet
+with guard(level="allow") as report:
+    x = torch.ones(2, device="cuda").requires_grad_()
+    (x * 2).sum().backward()
+    assert to_host(x.grad).tolist() == [2.0, 2.0]
+    x.detach()[0] = 3
+assert [event.code for event in report.events] == ["NSL101"]
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+
+
+def test_such_a_torch_on_a_machine_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch._C, "_ensureCUDADeviceGuardSet")
+    monkeypatch.setattr("platform.machine", lambda: "pdp11")
     device_guard.install.cache_clear()
-    with pytest.raises(CannotSimulate, match=r"torch 2\.9 or newer"), guard():
+    with pytest.raises(CannotSimulate, match=r"on pdp11: torch 2\.10 or newer is needed"), guard():
         pass
     assert not torch.cuda.is_available()
+
+
+def test_a_guard_that_does_nothing_outlives_the_thread_that_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch 2.10 and 2.11 keep it in memory of that thread."""
+    asked: list[threading.Thread] = []
+    monkeypatch.setattr(torch, "__version__", "2.10.0")
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch._C, "_ensureCUDADeviceGuardSet", lambda: asked.append(threading.current_thread()))
+    device_guard.install.cache_clear()
+    thread = threading.Thread(target=device_guard.install)
+    thread.start()
+    thread.join()
+    assert asked[0] is not thread
+    assert asked[0].is_alive()
 
 
 def test_a_real_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

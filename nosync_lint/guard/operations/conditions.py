@@ -79,6 +79,8 @@ def _copied(call: Call) -> tuple[Tensor, Direction | None]:
         if source is None:
             source, device = target, call["device"]
             kind = ("cuda" if on_device(source) else "cpu") if device is None else torch.device(device).type
+            if on_device(source) and not source.is_cuda:
+                kind = "cuda"  # one that stands for a tensor of the device is named where it lies: its type changes
         else:
             kind = "cuda" if on_device(target) else target.device.type
         way = {(False, "cuda"): Direction.H2D, (True, "cpu"): Direction.D2H}.get((on_device(source), kind))

@@ -22,8 +22,10 @@ class Construct(NamedTuple):
 
 
 class _Thread(threading.local):
-    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs, for the thread `caller`."""
+    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs, for the thread `caller`.
+    `inside`: an operation runs on inner tensors."""
 
+    inside: bool = False
     construct: Construct | None = None
     as_device: bool = False
     backward: bool = False
@@ -53,6 +55,17 @@ def in_backward(caller: int | None = None) -> Iterator[None]:
         yield
     finally:
         THREAD.backward, THREAD.caller = before
+
+
+@contextmanager
+def users_code() -> Iterator[None]:
+    """Says that autograd calls code of the user, which is shown tensors of the device: others lie on the host."""
+    before = THREAD.as_device, THREAD.inside
+    THREAD.as_device = THREAD.inside = False
+    try:
+        yield
+    finally:
+        THREAD.as_device, THREAD.inside = before
 
 
 @contextmanager

@@ -21,7 +21,9 @@ from nosync_lint.guard.simulated.dispatch import SimulatedDevice
 from nosync_lint.guard.simulated.files import load_through_host
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
+from nosync_lint.guard.simulated.hooks import show_the_device
 from nosync_lint.guard.simulated.moves import onto_device, onto_host
+from nosync_lint.guard.simulated.named_devices import name_devices
 from nosync_lint.guard.simulated.refusals import refuse
 
 
@@ -88,6 +90,8 @@ class Simulation(Backend):
             read_elements(self._patches)
             load_through_host(self._patches)
             read_early(self._patches)
+            name_devices(self._patches, lambda: self._thread.guards > 0)
+            show_the_device(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)

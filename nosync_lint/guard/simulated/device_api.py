@@ -35,8 +35,9 @@ def stand_in(patches: Patches) -> None:
         if hasattr(torch.cuda, name):
             patches.set(torch.cuda, name, value)
     for name, value in _MEMORY.items():
-        patches.set(torch.cuda.memory, name, value)
-        patches.set(torch.cuda, name, value)
+        for owner in (torch.cuda.memory, torch.cuda):
+            if hasattr(owner, name):
+                patches.set(owner, name, value)
     for name, value in _RANDOM.items():
         patches.set(torch.cuda.random, name, value)
         patches.set(torch.cuda, name, value)
@@ -49,6 +50,8 @@ def stand_in(patches: Patches) -> None:
     patches.set(torch, "Event", Event)
     patches.set(torch, "Generator", Generator)
     patches.set(torch.nn.Module, "_apply", _apply(torch.nn.Module._apply))
+    profile = torch.autograd.profiler.profile
+    patches.set(profile, "__init__", _profiling_the_host(profile.__init__))
 
 
 def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,6 +60,15 @@ def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, fn, recurse)
 
     return apply
+
+
+def _profiling_the_host(original: Callable[..., None]) -> Callable[..., None]:
+    """The profiler, which has no device to profile."""
+
+    def init(self: Any, enabled: bool = True, *, use_device: str | None = None, **kwargs: Any) -> None:
+        original(self, enabled, use_device=None if use_device == "cuda" else use_device, **kwargs)
+
+    return init
 
 
 class _Device:
@@ -138,6 +150,20 @@ def _set_rng_state(new_state: Tensor, device: Any = None) -> None:
     torch.set_rng_state(new_state)
 
 
+class DebugMode:
+    """The debug mode of torch, for tools that set it and put it back: nothing here can set it off."""
+
+    level = 0
+
+    @classmethod
+    def set(cls, debug_mode: int | str) -> None:
+        cls.level = debug_mode if isinstance(debug_mode, int) else ("default", "warn", "error").index(debug_mode)
+
+    @classmethod
+    def get(cls) -> int:
+        return cls.level
+
+
 _CUDA: dict[str, Any] = {
     "_lazy_init": _nothing(),
     "_lazy_call": _nothing(),
@@ -166,8 +192,9 @@ _CUDA: dict[str, Any] = {
     "current_stream": _current_stream,
     "default_stream": _default_stream,
     "set_stream": _set_stream,
-    "set_sync_debug_mode": _nothing(),
-    "get_sync_debug_mode": _always(0),
+    "default_generators": (torch.default_generator,),
+    "set_sync_debug_mode": DebugMode.set,
+    "get_sync_debug_mode": DebugMode.get,
 }
 _MEMORY: dict[str, Any] = {
     "empty_cache": _empty_cache,
@@ -179,6 +206,10 @@ _MEMORY: dict[str, Any] = {
     "reset_accumulated_memory_stats": _nothing(),
     "memory_stats": lambda *_: OrderedDict(),
     "memory_summary": _always(""),
+    "memory_snapshot": lambda *_, **__: [],
+    "_record_memory_history": _nothing(),
+    "get_allocator_backend": _always("native"),
+    "get_per_process_memory_fraction": _always(1.0),
     "mem_get_info": _always((MEMORY, MEMORY)),
     "set_per_process_memory_fraction": _nothing(),
 }

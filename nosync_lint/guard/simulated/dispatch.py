@@ -25,6 +25,9 @@ _exclude: Callable[[Any, bool], None] = _C._dispatch_tls_set_dispatch_key_exclud
 _excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
 _AUTOGRAD, _IN_PLACE_OR_VIEW = _C.DispatchKey.AutogradFunctionality, _C.DispatchKey.ADInplaceOrView
 
+WAY_BACK = "nosync_way_back"
+"""Marks nodes of the graph that copy between devices: the row of the copy of the gradient, which is a blocking one."""
+
 
 class SimulatedDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation of its thread: factories for the device, copies to it, and those on its tensors."""
@@ -82,6 +85,8 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if simulated or to_device:
         inner_kwargs.pop("pin_memory", None)
         out = _with_autograd(LEAVES.get(func, func), inner_args, inner_kwargs)
+        if func in _COPIES:
+            _remember_way_back(args[0], args[1] if func is _COPY_INTO else args[0], out, to_device)
     else:
         out = func(*args, **kwargs)
     if operation.copies:
@@ -136,11 +141,24 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     before = _excluded(_AUTOGRAD), _excluded(_IN_PLACE_OR_VIEW)  # not where a node of the outer tensors saves a result
     _exclude(_AUTOGRAD, False)
     _exclude(_IN_PLACE_OR_VIEW, False)
+    inside, THREAD.inside = THREAD.inside, True
     try:
         return func(*args, **kwargs)
     finally:
+        THREAD.inside = inside
         _exclude(_AUTOGRAD, before[0])
         _exclude(_IN_PLACE_OR_VIEW, before[1])
+
+
+_COPY_INTO = torch.ops.aten.copy_.default
+_COPIES = frozenset({_COPY_INTO, torch.ops.aten._to_copy.default})
+
+
+def _remember_way_back(target: Any, source: Any, out: Any, to_device: bool) -> None:
+    """Notes at a node of the graph that the gradient goes to another device than it comes from: it waits for that."""
+    onto_device = isinstance(target, SimulatedTensor) if target is not source else to_device
+    if isinstance(source, SimulatedTensor) is not onto_device and out.grad_fn is not None:
+        out.grad_fn.metadata[WAY_BACK] = "d2h.cpu" if onto_device else "h2d.to_blocking"
 
 
 # -- operations of extensions --

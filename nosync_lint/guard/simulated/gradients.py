@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.operations.constructs import as_device
+from nosync_lint.guard.operations.constructs import as_device, users_code
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
+from nosync_lint.guard.simulated.dispatch import WAY_BACK
 from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
 from nosync_lint.guard.witness import Sight, saw
 from nosync_lint.models import load
@@ -26,7 +27,8 @@ def bridge(patches: Patches) -> None:
     patches.set(torch.autograd.Function, "apply", _apply(vars(torch.autograd.Function)["apply"]))
 
 
-def _inner(value: Any) -> Any:
+def inner(value: Any) -> Any:
+    """Tensors of the device, alone or in a list, tuple or dict, as those inside."""
     if isinstance(value, dict):
         return {name: unwrapped(one) for name, one in value.items()}
     return tuple(unwrapped(one) for one in value) if isinstance(value, list | tuple) else unwrapped(value)
@@ -73,6 +75,8 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 def _row_of(node: Any) -> str | None:
     """The row of a node that waits on a device, where torch runs another formula here; None of any other."""
+    if WAY_BACK in node.metadata:
+        return str(node.metadata[WAY_BACK])
     entry = _rows().get(node.name())
     if entry is None or not causes().holds(entry["row"]):
         return None
@@ -88,9 +92,9 @@ def _waits(row: str, name: str, _: Any) -> None:
 def _backward(original: Callable[..., None]) -> Callable[..., None]:
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         if "inputs" in kwargs:
-            kwargs["inputs"] = _inner(kwargs["inputs"])
+            kwargs["inputs"] = inner(kwargs["inputs"])
         with _engine(tensors):
-            original(_inner(tensors), _inner(grad_tensors), *args, **kwargs)
+            original(inner(tensors), inner(grad_tensors), *args, **kwargs)
 
     return backward
 
@@ -99,7 +103,7 @@ def _grad(original: Callable[..., Any]) -> Callable[..., Any]:
     def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         asked = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
         with _engine(outputs):
-            found = original(_inner(outputs), _inner(inputs), _inner(grad_outputs), *args, **kwargs)
+            found = original(inner(outputs), inner(inputs), inner(grad_outputs), *args, **kwargs)
         return tuple(
             wrap(one) if isinstance(one, Tensor) and isinstance(given, SimulatedTensor) else one
             for one, given in zip(found, asked, strict=True)
@@ -120,34 +124,45 @@ def _apply(original: Any) -> Any:
             return bound(*args, **kwargs)  # `vmap` comes back when it has taken its own dimension away
         twin: Any = _TWINS.get(cls) or _TWINS.setdefault(cls, _twin(cls))
         which = tuple(isinstance(arg, SimulatedTensor) for arg in args)
-        out = twin.apply(*_inner(args), which)
-        return tuple(_outer(one) for one in out) if isinstance(out, tuple) else _outer(out)
+        out = twin.apply(*inner(args), which)
+        return tuple(_result(one, args) for one in out) if isinstance(out, tuple) else _result(out, args)
 
     return classmethod(apply)
 
 
-def _outer(value: Any) -> Any:
+def outer(value: Any) -> Any:
+    """A tensor that stands for one on the device as that; anything else as it is."""
     return wrap(value) if isinstance(value, Tensor) and not isinstance(value, SimulatedTensor) else value
+
+
+def _result(value: Any, args: tuple[Any, ...]) -> Any:
+    """A result as the user sees it: an argument that was written is handed back itself."""
+    return next((arg for arg in args if isinstance(arg, SimulatedTensor) and arg._inner is value), outer(value))
 
 
 def _twin(cls: Any) -> type:
     """The user's function over inner tensors. Its last argument says which of them were simulated."""
     split = cls.setup_context is not torch.autograd.Function.setup_context
 
-    class Twin(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *given: Any) -> Any:
-            *args, which = given
-            outer = [wrap(arg) if simulated else arg for arg, simulated in zip(args, which, strict=True)]
-            out = cls.forward(*outer) if split else cls.forward(ctx, *outer)
-            if split:
-                cls.setup_context(ctx, tuple(outer), out)
-            return _inner(out)
+    def forward(ctx: Any, *given: Any) -> Any:
+        *args, which = given
+        shown = [wrap(arg) if simulated else arg for arg, simulated in zip(args, which, strict=True)]
+        out = cls.forward(*shown) if split else cls.forward(ctx, *shown)
+        if split:
+            cls.setup_context(ctx, tuple(shown), out)
+        for marked, mark in (
+            (ctx.dirty_tensors, ctx.mark_dirty),
+            (ctx.non_differentiable, ctx.mark_non_differentiable),
+        ):
+            if marked:
+                mark(*inner(marked))
+        return inner(out)
 
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            found = cls.backward(ctx, *(_outer(grad) for grad in grads))
-            inner = _inner(found)
-            return (*inner, None) if isinstance(inner, tuple) else (inner, None)
+    def backward(ctx: Any, *grads: Any) -> Any:
+        with users_code():
+            found = cls.backward(ctx, *(outer(grad) for grad in grads))
+        gradients = inner(found)
+        return (*gradients, None) if isinstance(gradients, tuple) else (gradients, None)
 
-    return Twin
+    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type(cls.__name__, (torch.autograd.Function,), functions)  # by its name torch knows its own

@@ -43,9 +43,8 @@ def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
 
 def _histogram(values: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """The host counts numbers with a fraction only; the device counts integers as well, as models with experts do."""
-    if values.is_floating_point():
-        return _aten.histc.default(values, bins, min, max)
-    return _aten.histc.default(values.double(), bins, min, max).to(values.dtype)
+    counted: Tensor = _aten.histc.default(values if values.is_floating_point() else values.double(), bins, min, max)
+    return counted.to(values.dtype)
 
 
 def _plain_attention(*_: Any, **__: Any) -> int:
@@ -56,8 +55,8 @@ def _no(*_: Any, **__: Any) -> bool:
     return False
 
 
-_NOT_CHOSEN = (_aten._use_cudnn_ctc_loss, _aten._use_miopen_ctc_loss)
-"""Questions whether a library of the device is to be used."""
+_NOT_CHOSEN = [getattr(_aten, name) for name in ("_use_cudnn_ctc_loss", "_use_miopen_ctc_loss") if hasattr(_aten, name)]
+"""Questions whether a library of the device is to be used; not every release asks all of them."""
 
 LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
@@ -67,6 +66,6 @@ LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._embedding_bag_forward_only.default: _aten._embedding_bag.default,
     _aten._conj.default: torch.conj_physical,
     _aten._neg_view.default: torch.neg,
-    **{getattr(packet, name): _no for packet in _NOT_CHOSEN for name in packet.overloads()},  # type: ignore[no-untyped-call]
+    **{getattr(packet, name): _no for packet in _NOT_CHOSEN for name in packet.overloads()},
 }
 """By overload, over inner tensors. Whether a gradient is wanted or a view conjugates cannot be told from outside."""

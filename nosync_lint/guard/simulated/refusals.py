@@ -6,6 +6,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
+import torch.autograd.forward_ad
+import torch.export
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 
 from nosync_lint.guard.patches import Patches
@@ -18,8 +23,17 @@ _CALLS = ("vjp", "jvp", "linearize")
 _DIFFERENTIATES = (
     "it differentiates in C++, where there is none: use backward or torch.autograd.grad, or tensors of the host"
 )
+_FAKES = "fake tensors cannot be made of those that hold another: use modules and inputs of the host"
 _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
 _CAPTURES = "nothing is launched that could be captured"
+
+_WITH_TENSORS: tuple[tuple[Any, str, str, str], ...] = (
+    (torch.jit, "trace", "torch.jit.trace", "the tracer sees the tensors inside"),
+    (torch.export, "export", "torch.export.export", _FAKES),
+    (FakeTensorMode, "from_tensor", "FakeTensorMode.from_tensor", _FAKES),
+    (torch.autograd.forward_ad, "make_dual", "torch.autograd.forward_ad.make_dual", _DIFFERENTIATES),
+)
+"""Functions by owner and name, how they are called, and why they take no tensor of the device."""
 
 
 def refuse(patches: Patches) -> None:
@@ -37,7 +51,12 @@ def refuse(patches: Patches) -> None:
         patches.set(torch.cuda, kind.__name__, _not_made(f"torch.cuda.{kind.__name__}", _CAPTURES, kind))
     graphed = "make_graphed_callables"
     patches.set(torch.cuda, graphed, _never(f"torch.cuda.{graphed}", _CAPTURES))
-    patches.set(torch.jit, "trace", _checked("torch.jit.trace", "the tracer sees the tensors inside", torch.jit.trace))
+    for owner, name, shown, reason in _WITH_TENSORS:
+        patches.set(owner, name, _checked(shown, reason, getattr(owner, name)))
+    patches.set(SimulatedTensor, "as_subclass", _never("A subclass of Tensor", "a tensor has one class, the device's"))
+    patches.set(torch.nn.DataParallel, "__init__", _never("DataParallel", "it is for several devices, and C++ copies"))
+    patches.set(DistributedDataParallel, "__init__", _over_host(DistributedDataParallel.__init__))
+    patches.set(torch._C, "__getattr__", _missing)
 
 
 def _refusal(name: str, reason: str) -> NotImplementedError:
@@ -50,11 +69,33 @@ def _made(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _checked(name: str, reason: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(one, SimulatedTensor) for one in tree_leaves((args, kwargs))):
+        if any(map(_on_device, tree_leaves((args, kwargs)))) or _is_device(kwargs.get("device")):
             raise _refusal(name, reason)
         return function(*args, **kwargs)
 
     return call
+
+
+def _on_device(value: Any) -> bool:
+    """Whether a value is a tensor on the device, also inside a transform, or a module that has one."""
+    if isinstance(value, torch.nn.Module):
+        return any(map(_on_device, (*value.parameters(), *value.buffers())))
+    while isinstance(value, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(value):
+        value = torch._C._functorch.get_unwrapped(value)
+    return isinstance(value, SimulatedTensor)
+
+
+def _is_device(value: Any) -> bool:
+    return isinstance(value, str | torch.device) and torch.device(value).type == "cuda"
+
+
+def _over_host(original: Callable[..., None]) -> Callable[..., None]:
+    def init(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
+        if _on_device(module):
+            raise _refusal("DistributedDataParallel", "its reducer is C++, and asks the device: test what it wraps")
+        original(self, module, *args, **kwargs)
+
+    return init
 
 
 def _never(name: str, reason: str) -> Callable[..., NoReturn]:
@@ -67,3 +108,11 @@ def _never(name: str, reason: str) -> Callable[..., NoReturn]:
 def _not_made(name: str, reason: str, kind: type) -> type:
     """A class that is not made. It stays a class: annotations and tests of types that name it are read by Python."""
     return type(kind.__name__, (kind,), {"__new__": _never(name, reason), "__module__": kind.__module__})
+
+
+def _missing(name: str) -> NoReturn:
+    """As a module answers for a name that it lacks; functions of torch stumble over those that a CUDA build has."""
+    text = f"module 'torch._C' has no attribute '{name}'"
+    if name.startswith(("_cuda_", "_scatter", "_gather", "_broadcast")):
+        text += ": this needs CUDA, and cannot run on the simulated device"
+    raise AttributeError(text, name=name, obj=torch._C)

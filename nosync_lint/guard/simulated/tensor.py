@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.operations.constructs import LABELS, labelled, stored
+from nosync_lint.guard.operations.constructs import LABELS, labelled, stored, users_code
 from nosync_lint.guard.operations.sightings import saw_read
 
 DEVICE = torch.device("cuda", 0)
@@ -196,10 +196,18 @@ class SimulatedTensor(Tensor):
         return self
 
     def register_hook(self, hook: Callable[[Tensor], Any]) -> Any:
-        return self._held().register_hook(lambda grad: unwrapped(hook(wrap(grad))))  # type: ignore[no-untyped-call]
+        def call(gradient: Tensor) -> Any:
+            with users_code():
+                return unwrapped(hook(wrap(gradient)))
+
+        return self._held().register_hook(call)  # type: ignore[no-untyped-call]
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
-        return self._held().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
+        def call(_: Tensor) -> None:
+            with users_code():
+                hook(self)
+
+        return self._held().register_post_accumulate_grad_hook(call)  # type: ignore[no-untyped-call]
 
 
 for _name, (_kind, _text) in LABELS.items():
@@ -216,7 +224,9 @@ def wrap(inner: Tensor) -> SimulatedTensor:
     layout = inner.layout
     dense = layout is torch.strided
     if not dense and layout is not torch.sparse_coo:
-        raise NotImplementedError(f"{layout} cannot run on the simulated device: a compressed layout has no strides to show")
+        raise NotImplementedError(
+            f"{layout} cannot run on the simulated device: a compressed layout has no strides to show"
+        )
     strides, offset = (inner.stride(), inner.storage_offset()) if dense else (None, None)
     wrapper: SimulatedTensor = _make(
         SimulatedTensor, inner.shape, strides, offset, None, inner.dtype, layout, DEVICE
