@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import torch
-
 from benchmarks.document import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +40,8 @@ class Part:
 
 def circumstances() -> dict[str, str]:
     """Versions, the card and the date."""
+    import torch  # late: what records the CUDA runtime comes before it
+
     return {
         "torch": torch.__version__,
         "cuda": str(torch.version.cuda),

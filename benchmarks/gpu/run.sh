@@ -12,21 +12,32 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=${PYTHON:-python3}
 limit=240 # seconds
 
-allocator() {
+torch() {
   "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' || {
     echo "benchmarks/gpu/run.sh: $python has no torch"
     exit 2
   }
+}
+
+allocator() {
   PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$limit" "$python" -m benchmarks.gpu.allocator
 }
 
+guard() {
+  PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" timeout "$limit" "$python" -m benchmarks.gpu.guard
+}
+
 case "${1:-all}" in
-  allocator | all) # `all` is what there is
-    allocator
+  allocator | guard)
+    torch
+    "$1"
     ;;
-  guard)
-    echo "benchmarks/gpu/run.sh: the part guard does not exist yet" >&2
-    exit 2
+  all)
+    torch
+    failed=0
+    allocator || failed=$?
+    guard || failed=$?
+    exit "$failed"
     ;;
   *)
     echo "usage: benchmarks/gpu/run.sh [allocator|guard|all]" >&2

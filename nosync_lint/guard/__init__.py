@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nosync_lint.guard.device import register_kernel, to_device, to_host
-    from nosync_lint.guard.events import CannotSimulate, Event, GuardReport, SyncError
+    from nosync_lint.guard.events import (
+        CannotGuard,
+        CannotSimulate,
+        EarlyRead,
+        EarlyReadError,
+        Event,
+        GuardReport,
+        SyncError,
+    )
     from nosync_lint.guard.levels import Direction, Level
     from nosync_lint.guard.sessions import allow_sync, guard
 
 _MODULES = {
+    "CannotGuard": "events",
     "CannotSimulate": "events",
+    "EarlyRead": "events",
+    "EarlyReadError": "events",
     "Direction": "levels",
     "Event": "events",
     "GuardReport": "events",
@@ -33,8 +44,11 @@ _MODULES = {
 }
 
 __all__ = [
+    "CannotGuard",
     "CannotSimulate",
     "Direction",
+    "EarlyRead",
+    "EarlyReadError",
     "Event",
     "GuardReport",
     "Level",

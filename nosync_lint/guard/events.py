@@ -83,16 +83,65 @@ class Event:
         lines += [f"  what:    {self.what} ({self.operation}{', in backward' if self.backward else ''})"]
         lines += [f"  why:     {self.why}"]
         lines += [f"  instead: {self.cure}"] if self.cure else []
-        lines += [
-            f"  row:     {self.row}" if self.known else "  row:     none; torch's own tags of the operation say so"
-        ]
+        lines += [f"  row:     {self.row}"] if self.known else []
         if self.chain:
             lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
         return "\n".join(lines)
 
 
-class CannotSimulate(Exception):
-    """This build of torch, or this system, cannot pretend to have a device; the message says why and what works."""
+@dataclass(frozen=True, slots=True)
+class EarlyRead:
+    """Memory of the host that was read, or written, while an asynchronous copy may still write it: a race.
+
+    `copied` is the place of the copy. No wait of the host lies between, and no event of a stream that was asked for.
+    """
+
+    what: str
+    filename: str
+    span: Span
+    text: str
+    chain: tuple[Hop, ...]
+    copied: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.filename}:{self.span.row}:{self.span.column}"
+
+    def as_record(self) -> dict[str, Any]:
+        """The read as JSON's own types, for `from_record` in another process."""
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return record
+
+    @staticmethod
+    def from_record(record: dict[str, Any]) -> EarlyRead:
+        """The read that `as_record` gave."""
+        chain = tuple(Hop(**hop) for hop in record["chain"])
+        return EarlyRead(**{**record, "span": Span(*record["span"]), "chain": chain})
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: read before the wait: the copy to the host may not have arrived"]
+        lines += [f"    {self.text}"] if self.text else []
+        lines.append(f"  what:    {self.what} on what {self.copied} copies with non_blocking=True")
+        lines.append("  instead: record an event after the copy, and wait for it before the read")
+        if self.chain:
+            lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
+        return "\n".join(lines)
+
+
+class EarlyReadError(Exception):
+    """A read that came before the wait, where the guard refuses implicit waits."""
+
+    def __init__(self, read: EarlyRead) -> None:
+        self.read = read
+        super().__init__(str(read))
+
+
+class CannotGuard(Exception):
+    """Nothing here can be watched in the way that was asked for; the message says why and what works."""
+
+
+class CannotSimulate(CannotGuard):
+    """This build of torch, or this system, cannot pretend to have a device."""
 
 
 class SyncError(Exception):
@@ -109,10 +158,11 @@ class SyncError(Exception):
 
 @dataclass(slots=True)
 class GuardReport:
-    """All events under one guard, in order, those of guards inside it too."""
+    """All events under one guard, in order, those of guards inside it too; and what was read too early."""
 
     release: str = ""
     events: list[Event] = field(default_factory=list)
+    early_reads: list[EarlyRead] = field(default_factory=list)
 
     @property
     def syncs(self) -> list[Event]:

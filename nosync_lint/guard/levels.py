@@ -6,7 +6,7 @@ import os
 from enum import StrEnum
 
 ENVIRONMENT = "NOSYNC_GUARD_LEVEL"
-BACKENDS = ("auto", "simulated")
+BACKENDS = ("auto", "simulated", "cuda", "stub")
 """Where guarded code may run; `auto` takes the one that works here."""
 
 

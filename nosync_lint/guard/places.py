@@ -21,7 +21,7 @@ CHAIN = 8
 _GUARD = str(Path(__file__).parent)
 _STANDARD = sysconfig.get_path("stdlib")
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-_RUNNERS = ("_pytest.", "pluggy.", "pytest.", "__main__pytest")
+_RUNNERS = ("_pytest.", "pluggy.", "pytest.")
 
 
 class Place(NamedTuple):
@@ -34,14 +34,15 @@ class Place(NamedTuple):
     through: tuple[str, ...]
 
 
-def here(blame: Sequence[str] = ()) -> Place:
+def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
     """The innermost frame of the user's code: not torch, the standard library, or the guard.
 
-    With `blame`, the first one in a package or under a folder that is named there, where there is one.
+    With `blame`, the first one in a package or under a folder that is named there, where there is one. `caller` is a
+    thread that waits for this one: its frames go on where those of this thread end.
     """
     through: list[str] = []
     users: list[FrameType] = []
-    for frame in _frames():
+    for frame in _frames(caller):
         if not _foreign(frame.f_code.co_filename):
             users.append(frame)
         elif not users and not frame.f_code.co_filename.startswith((_GUARD, _STANDARD)):
@@ -54,16 +55,19 @@ def here(blame: Sequence[str] = ()) -> Place:
     chain = [
         Hop(shown(frame.f_code.co_filename), frame.f_lineno or 1, f"in `{frame.f_code.co_qualname}`")
         for frame in users
-        if not str(frame.f_globals.get("__name__", "")).startswith(_RUNNERS)
+        if not _module(frame).startswith(_RUNNERS)
     ]
     return Place(users[0].f_code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), tuple(reversed(through)))
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+def _frames(caller: int | None) -> Iterator[FrameType]:
+    threads: list[FrameType | None] = [sys._getframe(2)]
+    if caller is not None:
+        threads.append(sys._current_frames().get(caller))
+    for frame in threads:
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
 
 def _span(frame: FrameType) -> Span:
@@ -84,6 +88,12 @@ def _foreign(filename: str) -> bool:
     return filename.startswith(_STANDARD + "/") and not filename.startswith(_INSTALLED)
 
 
+def _module(frame: FrameType) -> str:
+    """The name by which a module is imported, also where it is the program that runs."""
+    spec = frame.f_globals.get("__spec__")
+    return str(getattr(spec, "name", None) or frame.f_globals.get("__name__", ""))
+
+
 def _blamed(frame: FrameType, blame: Sequence[str]) -> bool:
-    name = str(frame.f_globals.get("__name__", ""))
+    name = _module(frame)
     return any(name == one or name.startswith(one + ".") or frame.f_code.co_filename.startswith(one) for one in blame)

@@ -52,6 +52,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("nosync_backend", f"one of {', '.join(BACKENDS)}", default=BACKENDS[0])
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Puts what records the CUDA runtime in its place before anything imports torch. Raises `UsageError`."""
+    backend = early_config.getini("nosync_backend")
+    if backend in ("cuda", "stub"):
+        from nosync_lint.guard import listener, stub
+
+        try:
+            (listener if backend == "cuda" else stub).load()
+        except stub.StubError as error:
+            raise pytest.UsageError(f"nosync_backend={backend}: {error}") from error
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marker. Raises `UsageError` for a level in the configuration and a baseline that are none."""
     config.addinivalue_line("markers", MARKER)
@@ -147,11 +160,12 @@ def pytest_runtest_makereport(
     report = yield
     made = item.stash.get(_GUARD, None)
     if made is not None and report.when == "call":
-        from nosync_lint.guard.events import SyncError
+        from nosync_lint.guard.events import EarlyReadError, SyncError
 
         report.nosync = [event.as_record() for event in made.report.events]  # type: ignore[attr-defined]
+        report.nosync_early = [read.as_record() for read in made.report.early_reads]  # type: ignore[attr-defined]
         report.nosync_release = made.report.release  # type: ignore[attr-defined]
-        if call.excinfo is not None and isinstance(call.excinfo.value, SyncError) and report.failed:
+        if call.excinfo is not None and isinstance(call.excinfo.value, SyncError | EarlyReadError) and report.failed:
             report.longrepr = str(call.excinfo.value)
     return report
 
@@ -164,6 +178,7 @@ class Summary:
         self._guarded = 0
         self._release = ""
         self._seen: list[tuple[str, dict[str, Any]]] = []
+        self._early: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Takes in what one test saw, wherever it ran."""
@@ -172,12 +187,13 @@ class Summary:
             self._guarded += 1
             self._release = getattr(report, "nosync_release", "")
             self._seen += [(report.nodeid, record) for record in records]
+            self._early += getattr(report, "nosync_early", [])
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """One line for each place and rule, in the order of the files; and the file that was asked for."""
         if not self._guarded and self._path is None:
             return
-        from nosync_lint.guard.events import Event, GuardReport
+        from nosync_lint.guard.events import EarlyRead, Event, GuardReport
 
         seen = [(test, Event.from_record(record)) for test, record in self._seen]
         tests: dict[tuple[str, int, int, str], list[str]] = {}
@@ -187,6 +203,8 @@ class Summary:
         for (filename, row, column, told), where in sorted(tests.items()):
             count = len(set(where))
             terminalreporter.line(f"{filename}:{row}:{column} {told} {len(where)}x in {count} test{'s'[: count != 1]}")
+        for read in map(EarlyRead.from_record, self._early):
+            terminalreporter.line(f"{read.place} read before the wait for the copy at {read.copied}")
         terminalreporter.line(f"{len(seen)} waits in {self._guarded} guarded tests")
         if self._path is not None:
             report = GuardReport(self._release, [event for _, event in seen])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import replace
 from typing import Protocol
 
-from nosync_lint.guard.events import Event, GuardReport, SyncError
+from nosync_lint.guard.events import EarlyRead, EarlyReadError, Event, GuardReport, SyncError
 from nosync_lint.guard.levels import Direction, Level, Reaction
 
 BASELINE = "known before"
@@ -65,6 +67,14 @@ class Rules:
         self._counted.append(event)
         return event, SyncError(event, earlier, self._max_syncs) if len(earlier) >= self._max_syncs else None
 
+    def refuse_or_log(self, read: EarlyRead) -> None:
+        """Raises `EarlyReadError`, or logs, as the level for what goes to the host says."""
+        reaction = self._levels[Direction.D2H].reaction(explicit=False)
+        if reaction is Reaction.REFUSE:
+            raise EarlyReadError(read)
+        if reaction is Reaction.LOG:
+            LOGGER.warning("%s", read)
+
 
 _open: ContextVar[tuple[Scope, ...]] = ContextVar("nosync_lint_guard", default=())
 
@@ -74,9 +84,14 @@ def enter(scope: Scope) -> Token[tuple[Scope, ...]]:
     return _open.set((*_open.get(), scope))
 
 
-def silence() -> Token[tuple[Scope, ...]]:
-    """Closes all scopes of this context until the token is left: what runs is not watched."""
-    return _open.set(())
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Closes all scopes of this context meanwhile: what runs is not watched."""
+    token = _open.set(())
+    try:
+        yield
+    finally:
+        _open.reset(token)
 
 
 def leave(token: Token[tuple[Scope, ...]]) -> None:
@@ -90,6 +105,15 @@ def leave(token: Token[tuple[Scope, ...]]) -> None:
 def watching() -> Rules | None:
     """The innermost guard that is open in this context."""
     return next((scope for scope in reversed(_open.get()) if isinstance(scope, Rules)), None)
+
+
+def meet_early_read(read: EarlyRead) -> None:
+    """Records a read with every open guard; the innermost decides as of an implicit wait. Raises `EarlyReadError`."""
+    guards = [scope for scope in _open.get() if isinstance(scope, Rules)]
+    for rules in guards:
+        rules.report.early_reads.append(read)
+    if guards:
+        guards[-1].refuse_or_log(read)
 
 
 def meet(event: Event) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import Token
 from typing import Any, TypeVar
 
-from nosync_lint.guard.events import CannotSimulate, GuardReport
+from nosync_lint.guard.backend import Backend, backend_named
+from nosync_lint.guard.events import GuardReport
 from nosync_lint.guard.levels import BACKENDS, Direction, Level, default_level, level_named
 from nosync_lint.guard.scopes import Permission, Rules, Scope, enter, leave
 
@@ -20,9 +21,16 @@ class Guard:
     """A guard, open between `__enter__`, which gives the report, and `__exit__`. One guard is opened once."""
 
     def __init__(
-        self, levels: dict[Direction, Level], max_syncs: int, blame: tuple[str, ...], baseline: frozenset[str]
+        self,
+        levels: dict[Direction, Level],
+        max_syncs: int,
+        where: str,
+        blame: tuple[str, ...],
+        baseline: frozenset[str],
     ) -> None:
         self.report = GuardReport()
+        self._where = where
+        self._backend: Backend | None = None
         self._rules = Rules(levels, max_syncs, self.report, blame, baseline)
         self._token: Token[tuple[Scope, ...]] | None = None
         self._thread = 0
@@ -30,27 +38,19 @@ class Guard:
     def __enter__(self) -> GuardReport:
         if self._token is not None:
             raise RuntimeError("this guard is open: make one for each `with`")
-        try:
-            from nosync_lint.guard.simulated import SIMULATION
-        except ModuleNotFoundError as error:
-            if error.name != "torch":
-                raise
-            raise CannotSimulate("there is no torch to watch: pip install nosync-lint[guard]") from error
-
-        self.report.release = SIMULATION.enter()
+        self._backend = backend_named(self._where)
+        self.report.release = self._backend.enter()
         self._token, self._thread = enter(self._rules), threading.get_ident()
         return self.report
 
     def __exit__(self, *_: object) -> None:
-        from nosync_lint.guard.simulated import SIMULATION
-
-        if threading.get_ident() != self._thread or self._token is None:
+        if threading.get_ident() != self._thread or self._token is None or self._backend is None:
             raise RuntimeError("a guard was left in another thread than it was entered in, where it is still open")
         token, self._token = self._token, None
         try:
             leave(token)
         finally:
-            SIMULATION.leave()
+            self._backend.leave()
 
 
 def guard(
@@ -69,9 +69,12 @@ def guard(
     `level` says what is done about them (`Level`); without one it is `NOSYNC_GUARD_LEVEL` from the environment, else
     `disallow`. `d2h`, `h2d` and `wait` are levels for one direction. So many waits as `max_syncs` are let through
     before one raises `SyncError`. `blame` names packages or folders: events are put to their first frame, where one is
-    among the callers. `baseline` are fingerprints, as an earlier report has them: these waits are allowed. Raises
-    `ValueError` for names that are none. Entering raises `CannotSimulate` where this build of
-    torch cannot pretend to have a device.
+    among the callers. `baseline` are fingerprints, as an earlier report has them: these waits are allowed.
+
+    `backend` says where the code runs: `simulated` is a device that is not there, `cuda` a GPU, `stub` torch's CUDA
+    build on a runtime that only records (the values are wrong, the waits are not); `auto` the one that this process
+    has. Raises `ValueError` for names that are none. Entering raises `CannotGuard` where nothing can be watched in this
+    way.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend `{backend}`: one of {', '.join(BACKENDS)}")
@@ -82,7 +85,7 @@ def guard(
     every = default_level() if level is None else level_named(level)
     given = {Direction.D2H: d2h, Direction.H2D: h2d, Direction.WAIT: wait}
     levels = {direction: every if name is None else level_named(name) for direction, name in given.items()}
-    return Guard(levels, max_syncs, tuple(blame), frozenset(baseline))
+    return Guard(levels, max_syncs, backend, tuple(blame), frozenset(baseline))
 
 
 class Allowance:

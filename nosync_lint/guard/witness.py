@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Severity
 from nosync_lint.guard.causes import Causes
-from nosync_lint.guard.events import Event
+from nosync_lint.guard.events import EarlyRead, Event
 from nosync_lint.guard.levels import Direction
 from nosync_lint.guard.places import Place, here
-from nosync_lint.guard.scopes import meet, watching
+from nosync_lint.guard.scopes import meet, meet_early_read, watching
 from nosync_lint.guard.sources import shown, source
 from nosync_lint.registry import find
 
@@ -22,7 +22,7 @@ class Sight(NamedTuple):
     """A wait as it was met: the row in general, and the rows for constructs of Python, by their kind.
 
     `construct` is the kind under way; None: what stands in the source is asked. With `called`, the functions that run
-    may name a better row.
+    may name a better row. `caller` is the thread whose calls led here, where they are not this one's.
     """
 
     row: str
@@ -32,17 +32,18 @@ class Sight(NamedTuple):
     construct: str | None = None
     called: bool = False
     backward: bool = False
+    caller: int | None = None
 
 
-def saw(causes: Causes, sight: Sight) -> None:
-    """Meets a wait that a row of the model speaks of.
+def saw(causes: Causes, sight: Sight) -> bool:
+    """Meets a wait that a row of the model speaks of; false where that row does not hold.
 
     Nothing happens where no guard is open in this thread or task. Raises `SyncError` where one refuses it.
     """
     rules = watching()
     if rules is None:
-        return
-    place = here(rules.blame)
+        return True
+    place = here(rules.blame, sight.caller)
     text = source(place.filename)
     read = text.read(place.span)
     construct = read if read and sight.construct in (None, "number") else sight.construct or ""
@@ -51,7 +52,7 @@ def saw(causes: Causes, sight: Sight) -> None:
         name = text.called(place.span)
         row = causes.by_call((*place.through, *([name] if name else ())), row, sight.row)
     if not causes.holds(row):
-        return
+        return False
     cause = causes.cause(row)
     meet(
         Event(
@@ -60,22 +61,36 @@ def saw(causes: Causes, sight: Sight) -> None:
             place.chain, sight.backward, suppressed=text.suppressed(cause.code, cause.name, place.span.row),
         )
     )  # fmt: skip
+    return True
 
 
-def saw_tagged(rule: str, operation: str, tag: str) -> None:
-    """Meets an operation that the table does not hold and that torch itself tags as one that reads values."""
+def saw_early_read(what: str, copied: Place) -> None:
+    """Meets a read of what a copy may still be writing. Raises `EarlyReadError`."""
+    rules = watching()
+    if rules is not None:
+        place = here(rules.blame)
+        meet_early_read(
+            EarlyRead(
+                what, shown(place.filename), place.span, source(place.filename).line(place.span.row), place.chain,
+                f"{shown(copied.filename)}:{copied.span.row}:{copied.span.column}",
+            )
+        )  # fmt: skip
+
+
+def saw_unlisted(rule: str, sight: Sight, why: str) -> None:
+    """Meets a wait that no row speaks of, as one of a rule. Raises `SyncError`."""
     rules = watching()
     known = find(rule)
     assert known is not None, f"no rule {rule}"
     if rules is None:
         return
-    place: Place = here(rules.blame)
+    place = here(rules.blame, sight.caller)
     text = source(place.filename)
     meet(
         Event(
-            known.code, known.slug(), "", Direction.D2H, False, False, operation, f"`{operation}`",
-            f"torch tags it `{tag}`: the host must know values that only the device has.", "", shown(place.filename),
-            place.span, Severity.WARNING, text.line(place.span.row), place.chain, known=False,
+            known.code, known.slug(), "", Direction.D2H, False, False, sight.operation, sight.what, why, "",
+            shown(place.filename), place.span, Severity.WARNING, text.line(place.span.row), place.chain, sight.backward,
+            known=False,
             suppressed=text.suppressed(known.code, known.slug(), place.span.row),
         )
     )  # fmt: skip

@@ -165,6 +165,54 @@ def test_what_torch_does_otherwise_on_a_device_gives_the_numbers_of_the_host(
     torch.testing.assert_close(to_host(device.grad), host.grad)
 
 
+def test_the_keys_of_autograd_are_left_as_they_were(report: GuardReport) -> None:
+    keys = (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView)
+    torch.rand(3, device="cuda", requires_grad=True).exp()  # its node saves the result, outside of what we are asked
+    assert [torch._C._dispatch_tls_is_dispatch_key_excluded(key) for key in keys] == [False, False]
+    host = torch.ones(2, requires_grad=True)
+    assert (host * 2).requires_grad
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+def test_a_device_by_position_is_a_device(mode: Callable[[], Any], report: GuardReport) -> None:
+    host, device = torch.tensor([1, 2], dtype=torch.int32), torch.zeros(2, device="cuda")
+    with mode():
+        assert host.to(device.device, torch.int64).is_cuda
+        assert host.to(device).is_cuda
+        assert not device.to(torch.device("cpu"), torch.int64).is_cuda
+    assert [event.code for event in report.events] == ["NSL104", "NSL104", "NSL203"]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.float32])
+def test_a_histogram_counts_integers_too(dtype: torch.dtype, report: GuardReport) -> None:
+    found = torch.histc(to_device(torch.tensor([0, 0, 2, 3], dtype=dtype)), bins=4, min=0, max=3)
+    assert (found.dtype, to_host(found).tolist()) == (dtype, [2, 0, 1, 1])
+    assert report.events == []
+
+
+class Scaled(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, scale: Tensor) -> Tensor:
+        return x * scale
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, scale = ctx.saved_tensors
+        return grad * scale, grad * x
+
+
+def test_a_function_of_the_user_runs_under_vmap(report: GuardReport) -> None:
+    x, scale = (to_device(torch.tensor(one, requires_grad=True)) for one in ([1.0, 2.0], [3.0, 4.0]))
+    torch.vmap(lambda one: Scaled.apply(one, scale))(x).sum().backward()
+    assert (to_host(x.grad).tolist(), to_host(scale.grad).tolist()) == ([7.0, 7.0], [3.0, 3.0])
+
+
 def test_packed_sequences_keep_their_batch_sizes_on_the_host(report: GuardReport) -> None:
     lengths, data = torch.tensor([2, 3]), torch.rand(3, 2, 4)
     packed = nn.utils.rnn.pack_padded_sequence(to_device(data), lengths, enforce_sorted=False)
@@ -389,7 +437,8 @@ def test_what_cannot_work_is_refused(report: GuardReport) -> None:
         (lambda: torch.func.jvp(torch.sin, (x,), (x,)), "torch.func.jvp"),
         (lambda: torch.nested.nested_tensor([x, x]), "torch.nested.nested_tensor"),
         (lambda: torch.cuda.CUDAGraph(), "torch.cuda.CUDAGraph"),
-        (lambda: x.to_sparse_csr(), "Tensor.to_sparse_csr"),
+        (lambda: torch.ones(2, 2, device="cuda").to_sparse_csr(), r"torch\.sparse_csr"),
+        (lambda: torch.sparse_csc_tensor(x.long() - 1, x.long()[:0], x[:0]), r"torch\.sparse_csc"),
         (lambda: torch.jit.trace(torch.sin, x), "torch.jit.trace"),
     ):
         with pytest.raises(NotImplementedError, match=f"{name} cannot run on the simulated device: "):
@@ -406,6 +455,17 @@ def looks(x: Tensor) -> Tensor:
 looks.register_autograd(lambda ctx, grad: grad * 2)
 LIBRARY = torch.library.Library("nosync_guard_test", "FRAGMENT")
 LIBRARY.define("only_cuda(Tensor x) -> Tensor")
+
+
+def test_what_was_a_class_stays_one() -> None:
+    before = attributes()
+    with guard(level="allow"):
+        after = attributes()
+        assert (torch.cuda.CUDAGraph | None) == (None | torch.cuda.CUDAGraph)
+    kinds = {name for name, value in before.items() if isinstance(value, type)}
+    replaced = {name for name in kinds if after[name] is not before[name]}
+    assert {"torch.cuda.CUDAGraph", "torch.cuda.graph", "torch.cuda.Stream", "torch.Generator"} <= replaced
+    assert {name for name in replaced if not isinstance(after[name], type)} == set()
 
 
 def test_operations_of_extensions_are_looked_into(report: GuardReport) -> None:
@@ -458,7 +518,7 @@ def test_a_torch_without_a_guard_that_does_nothing_is_refused(monkeypatch: pytes
 
 def test_a_real_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(CannotSimulate, match="there is a real device"), guard():
+    with pytest.raises(CannotSimulate, match="there is a real device"), guard(backend="simulated"):
         pass
 
 

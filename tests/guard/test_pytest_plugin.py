@@ -182,3 +182,21 @@ def test_the_plugin_is_found_by_pytest() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"nosync": "nosync_lint.guard.pytest_plugin"}
     assert "nosync_lint.guard" in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+
+
+RACE = """
+import pytest, torch
+
+@pytest.mark.nosync
+def test_race():
+    torch.ones(3, device="cuda").to("cpu", non_blocking=True).tolist()
+"""
+
+
+def test_a_read_before_the_wait_fails_the_test_and_is_listed(run: Run) -> None:
+    code, output = run(RACE, "-q")
+    assert code == 1
+    failure, _, summary = output.partition("waits of the host for a device")
+    assert "test_it.py:6:5: read before the wait: the copy to the host may not have arrived" in failure
+    assert "Traceback" not in failure
+    assert "test_it.py:6:5 read before the wait for the copy at test_it.py:6:5" in summary

@@ -10,7 +10,7 @@ import torch
 
 from nosync_lint.guard.causes import Causes, UnknownRelease, release_of
 from nosync_lint.guard.levels import Direction
-from nosync_lint.guard.simulated import conditions
+from nosync_lint.guard.operations import conditions
 from nosync_lint.models import load
 from nosync_lint.registry import rules
 

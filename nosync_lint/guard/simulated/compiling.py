@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from nosync_lint.guard.simulated.constructs import within
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.operations.constructs import within
+from nosync_lint.guard.patches import Patches
 
 
 class EagerOnly:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.simulated.constructs import within
-from nosync_lint.guard.simulated.dispatch import saw_wait
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.operations.constructs import within
+from nosync_lint.guard.operations.sightings import saw_wait
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.streams import Current, Event, Stream, StreamContext
 from nosync_lint.guard.simulated.tensor import DEVICE
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from nosync_lint.guard.simulated.dispatch import saw_read
-from nosync_lint.guard.simulated.moves import moved, onto_device
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.operations.moves import moved
+from nosync_lint.guard.operations.sightings import saw_read
+from nosync_lint.guard.patches import Patches
+from nosync_lint.guard.simulated.moves import onto_device
 
 
 def load_through_host(patches: Patches) -> None:

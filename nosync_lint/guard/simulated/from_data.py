@@ -8,9 +8,9 @@ from typing import Any
 import torch
 import torch.utils._device
 
-from nosync_lint.guard.simulated.constructs import within
-from nosync_lint.guard.simulated.patches import Patches
-from nosync_lint.guard.simulated.pinning import pin
+from nosync_lint.guard.operations.constructs import within
+from nosync_lint.guard.operations.pinning import pin
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
 

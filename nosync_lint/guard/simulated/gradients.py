@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.simulated.constructs import as_device
-from nosync_lint.guard.simulated.dispatch import causes
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.operations.constructs import as_device
+from nosync_lint.guard.operations.table import causes
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
 from nosync_lint.guard.witness import Sight, saw
 from nosync_lint.models import load
@@ -116,8 +116,8 @@ _TWINS: WeakKeyDictionary[type, type] = WeakKeyDictionary()
 def _apply(original: Any) -> Any:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         bound = original.__get__(None, cls)
-        if kwargs or not _simulated(args):
-            return bound(*args, **kwargs)
+        if kwargs or not _simulated(args) or torch._C._functorch.peek_interpreter_stack() is not None:
+            return bound(*args, **kwargs)  # `vmap` comes back when it has taken its own dimension away
         twin: Any = _TWINS.get(cls) or _TWINS.setdefault(cls, _twin(cls))
         which = tuple(isinstance(arg, SimulatedTensor) for arg in args)
         out = twin.apply(*_inner(args), which)

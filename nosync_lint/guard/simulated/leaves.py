@@ -41,6 +41,13 @@ def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
     return gates if bias is None else gates + bias
 
 
+def _histogram(values: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """The host counts numbers with a fraction only; the device counts integers as well, as models with experts do."""
+    if values.is_floating_point():
+        return _aten.histc.default(values, bins, min, max)
+    return _aten.histc.default(values.double(), bins, min, max).to(values.dtype)
+
+
 def _plain_attention(*_: Any, **__: Any) -> int:
     return 0  # SDPBackend.MATH: made of operations that every device has
 
@@ -55,6 +62,7 @@ _NOT_CHOSEN = (_aten._use_cudnn_ctc_loss, _aten._use_miopen_ctc_loss)
 LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
     _aten._thnn_fused_gru_cell.default: _gru_cell,
+    _aten.histc.default: _histogram,
     _aten._fused_sdp_choice.default: _plain_attention,
     _aten._embedding_bag_forward_only.default: _aten._embedding_bag.default,
     _aten._conj.default: torch.conj_physical,

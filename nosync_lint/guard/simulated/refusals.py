@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import torch
 from torch.utils._pytree import tree_leaves
 
-from nosync_lint.guard.simulated.patches import Patches
+from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
 _MAKERS = ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian")
@@ -19,8 +19,7 @@ _DIFFERENTIATES = (
     "it differentiates in C++, where there is none: use backward or torch.autograd.grad, or tensors of the host"
 )
 _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
-_COMPRESSED = ("to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc")
-_GRAPHS = ("CUDAGraph", "graph", "make_graphed_callables")
+_CAPTURES = "nothing is launched that could be captured"
 
 
 def refuse(patches: Patches) -> None:
@@ -34,10 +33,10 @@ def refuse(patches: Patches) -> None:
         patches.set(
             torch.nested, name, _checked(f"torch.nested.{name}", "nested tensors are none that hold another", function)
         )
-    for name in _GRAPHS:
-        patches.set(torch.cuda, name, _never(f"torch.cuda.{name}", "nothing is launched that could be captured"))
-    for name in _COMPRESSED:
-        patches.set(SimulatedTensor, name, _never(f"Tensor.{name}", "a compressed layout has no strides to show"))
+    for kind in (torch.cuda.CUDAGraph, torch.cuda.graph):
+        patches.set(torch.cuda, kind.__name__, _not_made(f"torch.cuda.{kind.__name__}", _CAPTURES, kind))
+    graphed = "make_graphed_callables"
+    patches.set(torch.cuda, graphed, _never(f"torch.cuda.{graphed}", _CAPTURES))
     patches.set(torch.jit, "trace", _checked("torch.jit.trace", "the tracer sees the tensors inside", torch.jit.trace))
 
 
@@ -63,3 +62,8 @@ def _never(name: str, reason: str) -> Callable[..., NoReturn]:
         raise _refusal(name, reason)
 
     return call
+
+
+def _not_made(name: str, reason: str, kind: type) -> type:
+    """A class that is not made. It stays a class: annotations and tests of types that name it are read by Python."""
+    return type(kind.__name__, (kind,), {"__new__": _never(name, reason), "__module__": kind.__module__})

@@ -6,7 +6,8 @@ import itertools
 import time
 from typing import Any
 
-from nosync_lint.guard.simulated.dispatch import saw_wait
+from nosync_lint.guard.operations.copies import COPIES
+from nosync_lint.guard.operations.sightings import saw_wait
 from nosync_lint.guard.simulated.tensor import DEVICE
 
 _NUMBERS = itertools.count(1)
@@ -19,18 +20,21 @@ class Event:
         self.device = DEVICE
         self._timing = enable_timing
         self._recorded: float | None = None
+        self._copies = 0
 
     def record(self, stream: Any = None) -> None:
         self._recorded = time.perf_counter()
+        self._copies = COPIES.started
 
     def wait(self, stream: Any = None) -> None:
         """A stream waits; the host does not."""
 
     def query(self) -> bool:
+        COPIES.waited(self._copies)
         return True
 
     def synchronize(self) -> None:
-        saw_wait("exp.event", "event.synchronize()")
+        saw_wait("exp.event", "event.synchronize()", self._copies)
 
     def elapsed_time(self, end_event: Event) -> float:
         if not (self._timing and end_event._timing):
@@ -53,6 +57,7 @@ class Stream:
         saw_wait("exp.stream", "stream.synchronize()")
 
     def query(self) -> bool:
+        COPIES.waited()
         return True
 
     def wait_stream(self, stream: Any) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.simulated.constructs import within
+from nosync_lint.guard.operations.constructs import LABELS, labelled, stored
+from nosync_lint.guard.operations.sightings import saw_read
 
 DEVICE = torch.device("cuda", 0)
 HELD = "_nosync_held"
@@ -41,36 +42,8 @@ class SimulatedTensor(Tensor):
 
     # -- what Python reads --
 
-    def __bool__(self) -> bool:
-        with within("truth", "the truth of a tensor"):
-            return super().__bool__()
-
-    def __int__(self) -> int:
-        with within("number", "int(tensor)"):
-            return super().__int__()
-
-    def __float__(self) -> float:
-        with within("number", "float(tensor)"):
-            return super().__float__()
-
-    def __complex__(self) -> complex:
-        with within("number", "complex(tensor)"):
-            return super().__complex__()
-
-    def __index__(self) -> int:
-        with within("number", "a tensor where Python needs an integer"):
-            return super().__index__()
-
-    def __contains__(self, element: Any) -> bool:
-        with within("contains", "`in` a tensor"):
-            return bool(super().__contains__(element))
-
-    def item(self) -> Any:
-        with within("item", "tensor.item()"):
-            return super().item()
-
     def tolist(self) -> Any:
-        _saw("d2h.tolist", "tensor.tolist()")
+        saw_read("d2h.tolist", "tensor.tolist()")
         # nosync-lint: ignore[NSL202] the inner tensor is one of the host
         return self._inner.tolist()
 
@@ -80,7 +53,7 @@ class SimulatedTensor(Tensor):
                 "can't convert cuda:0 device type tensor to numpy. "
                 "Use Tensor.cpu() to copy the tensor to host memory first."
             )
-        _saw("d2h.cpu", "tensor.numpy(force=True)")
+        saw_read("d2h.cpu", "tensor.numpy(force=True)")
         # nosync-lint: ignore[NSL203] the inner tensor is one of the host
         return self._inner.numpy(force=True)
 
@@ -88,20 +61,16 @@ class SimulatedTensor(Tensor):
         return self.numpy()
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
-        _saw("d2h.print", "a tensor as text")
+        saw_read("d2h.print", "a tensor as text")
         # nosync-lint: ignore[NSL208] the inner tensor is one of the host
         return f"{repr(self._inner)[:-1]}, device='{DEVICE}')"
 
     def __format__(self, spec: str) -> str:
         if self.dim():
             return object.__format__(self, spec)
-        _saw("d2h.print", "a tensor as text")
+        saw_read("d2h.print", "a tensor as text")
         # nosync-lint: ignore[NSL201] the inner tensor is one of the host
         return format(self._inner.item(), spec)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        with within("store", "a store by index", index, value):
-            super().__setitem__(index, value)
 
     # -- memory --
 
@@ -121,7 +90,7 @@ class SimulatedTensor(Tensor):
         """Nothing runs on another stream here."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        _saw("d2h.serialise", "a tensor that is pickled")
+        saw_read("d2h.serialise", "a tensor that is pickled")
         inner = self._inner
         if self._is_parameter():
             inner = torch.nn.Parameter(inner.detach(), inner.requires_grad)
@@ -233,14 +202,21 @@ class SimulatedTensor(Tensor):
         return self._held().register_post_accumulate_grad_hook(lambda _: hook(self))  # type: ignore[no-untyped-call]
 
 
+for _name, (_kind, _text) in LABELS.items():
+    setattr(SimulatedTensor, _name, labelled(getattr(Tensor, _name), _kind, _text))
+SimulatedTensor.__setitem__ = stored(Tensor.__setitem__)  # type: ignore[method-assign]
+
+
 def wrap(inner: Tensor) -> SimulatedTensor:
-    """A tensor on the simulated device that shares the memory of a tensor on the host."""
+    """A tensor on the simulated device that shares the memory of a tensor on the host. Raises `NotImplementedError`."""
     if inner.is_conj():
         inner = inner.resolve_conj()
     if inner.is_neg():
         inner = inner.resolve_neg()
     layout = inner.layout
     dense = layout is torch.strided
+    if not dense and layout is not torch.sparse_coo:
+        raise NotImplementedError(f"{layout} cannot run on the simulated device: a compressed layout has no strides to show")
     strides, offset = (inner.stride(), inner.storage_offset()) if dense else (None, None)
     wrapper: SimulatedTensor = _make(
         SimulatedTensor, inner.shape, strides, offset, None, inner.dtype, layout, DEVICE
@@ -270,9 +246,3 @@ def refresh(tensor: SimulatedTensor) -> None:
     if tensor.shape != inner.shape or tensor.stride() != inner.stride() or tensor.dtype != inner.dtype:
         with torch._C._DisableTorchDispatch():
             _BASE.data.__set__(tensor, wrap(inner))
-
-
-def _saw(row: str, what: str) -> None:
-    from nosync_lint.guard.simulated.dispatch import saw_read
-
-    saw_read(row, what)

@@ -49,6 +49,7 @@ def load() -> None:
     if spec is None or spec.origin is None:
         raise StubError("torch is not installed: install a CUDA build of torch in this environment")
     folder = cached(Path(spec.origin).parent)
+    os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # memory is new for each tensor, and so reads as zero
     (runtime,) = folder.glob(f"{RUNTIME.removeprefix('lib')}.so*")
     loaded = Runtime(runtime)
     for library in sorted(folder.iterdir()):

@@ -32,8 +32,7 @@ Symbols = dict[str, str | None]
 def cached(package: Path) -> Path:
     """The folder with the stub libraries for the torch in a package folder, built if they are not there yet."""
     release = release_of(package)
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nosync-lint" / "stub"
-    folder = root / f"{release.identity}-{_digest(package)}"
+    folder = cache_folder("stub", release.identity, (*sorted(SOURCES.glob("*.*")), package / "version.py"))
     if not folder.is_dir():
         build(package, folder)
     return folder
@@ -63,29 +62,62 @@ def build(torch_package: Path, into: Path) -> None:
                 have = set().union(*map(defined, objects))
                 symbols = {name: version for name, version in symbols.items() if name not in have}
                 text = PREAMBLE + "".join(answers.function(name, recorded=True) for name in sorted(symbols))
-                objects.append(_compiled(_written(work / "answers.c", text)))
+                objects.append(compiled(_written(work / "answers.c", text)))
                 link_runtime(objects, library, soname)
             else:
                 text = PREAMBLE + "".join(map(answers.function, sorted(symbols)))
-                _link([_compiled(_written(work / "answers.c", text))], library, soname, _versions(symbols))
-        try:
-            done.rename(into)
-        except OSError:
-            if not into.is_dir():
-                raise
+                _link([compiled(_written(work / "answers.c", text))], library, soname, _versions(symbols))
+        finished(done, into)
+
+
+def cache_folder(kind: str, identity: str, sources: Iterable[Path]) -> Path:
+    """The user's folder for libraries of a kind that are made of these files."""
+    digest = hashlib.sha256()
+    for path in sources:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nosync-lint" / kind
+    return root / f"{identity}-{digest.hexdigest()[:16]}"
+
+
+def finished(done: Path, into: Path) -> None:
+    """Moves a folder to where it is looked for. Where another process was first, its work stands."""
+    try:
+        done.rename(into)
+    except OSError:
+        if not into.is_dir():
+            raise
 
 
 def compile_runtime(work: Path, headers: Path | None) -> list[Path]:
     """The objects of the runtime; without headers of CUDA there is none of the device."""
-    objects = [_compiled(SOURCES / name, work) for name in RUNTIME_SOURCES]
+    objects = [compiled(SOURCES / name, work) for name in RUNTIME_SOURCES]
     if headers is not None:
-        objects.append(_compiled(SOURCES / DEVICE_SOURCE, work, f"-I{headers}"))
+        objects.append(compiled(SOURCES / DEVICE_SOURCE, work, f"-I{headers}"))
     return objects
 
 
-def link_runtime(objects: Iterable[Path], library: Path, soname: str) -> None:
-    """A runtime of these objects. The version of all its symbols is its soname, as in the real one."""
-    _link(objects, library, soname, f"{soname} {{ global: {'; '.join(EXPORTED)}; local: *; }};")
+def compiled(source: Path, work: Path | None = None, *flags: str) -> Path:
+    """The object of a C source. Raises `StubError` where gcc is missing."""
+    out = (work or source.parent) / f"{source.stem}.o"
+    _gcc(*FLAGS, *flags, "-fno-builtin", "-c", str(source), "-o", str(out))
+    return out
+
+
+def link_runtime(objects: Iterable[Path], library: Path, runtime: str, soname: str | None = None) -> None:
+    """A runtime of these objects. The version of its symbols is its soname in the real one; its own may be another."""
+    _link(objects, library, soname or runtime, f"{runtime} {{ global: {'; '.join(EXPORTED)}; local: *; }};")
+
+
+def runtime_needed(package: Path) -> str:
+    """The soname of the CUDA runtime that torch's libraries need. Raises `StubError` where they need none."""
+    release_of(package)
+    needs = Needs()
+    for library in sorted((package / "lib").glob("libc10_cuda.so*")):
+        needs.add(library)
+    found = next((soname for soname in needs.sonames if soname.startswith(RUNTIME)), None)
+    if found is None:
+        raise StubError(f"no library in {package / 'lib'} needs {RUNTIME}: install a CUDA build of torch")
+    return found
 
 
 def _asked_of(release: Release, answers: Answers) -> Mapping[str, Symbols]:
@@ -121,12 +153,6 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-def _compiled(source: Path, work: Path | None = None, *flags: str) -> Path:
-    out = (work or source.parent) / f"{source.stem}.o"
-    _gcc(*FLAGS, *flags, "-fno-builtin", "-c", str(source), "-o", str(out))
-    return out
-
-
 def _link(objects: Iterable[Path], library: Path, soname: str, versions: str) -> None:
     command = ["-shared", *map(str, objects), "-o", str(library), f"-Wl,-soname,{soname}", "-lpthread", "-ldl"]
     if versions:
@@ -143,11 +169,3 @@ def _gcc(*arguments: str) -> None:
     done = subprocess.run(["gcc", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise StubError(f"gcc failed on the stub runtime, which is a fault of it: {done.stderr.strip()}")
-
-
-def _digest(package: Path) -> str:
-    """Of all that the libraries are made of, apart from torch's own, which its version file stands for."""
-    digest = hashlib.sha256()
-    for path in (*sorted(SOURCES.glob("*.*")), package / "version.py"):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]

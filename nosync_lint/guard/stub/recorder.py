@@ -35,14 +35,13 @@ class Runtime:
         self._library.nosync_stub_calls.restype = ctypes.c_char_p
         self._library.nosync_stub_waits.restype = ctypes.c_ulong
         self._library.nosync_stub_lost.restype = ctypes.c_ulong
-        self._library.nosync_stub_reads_give.argtypes = [ctypes.c_long]
 
     def reads_give(self, value: int) -> None:
         """What reads of up to eight bytes of device memory give from now on, as no kernel has computed anything.
 
         -1: what is there, which is zero unless something was copied.
         """
-        self._library.nosync_stub_reads_give(value)
+        self._library.nosync_stub_reads_give(ctypes.c_long(value))
 
     def forget(self, all_threads: bool) -> None:
         self._library.nosync_stub_forget(all_threads)

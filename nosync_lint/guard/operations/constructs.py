@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -21,11 +22,12 @@ class Construct(NamedTuple):
 
 
 class _Thread(threading.local):
-    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs."""
+    """`as_device`: every tensor stands for one on the device. `backward`: the engine runs, for the thread `caller`."""
 
     construct: Construct | None = None
     as_device: bool = False
     backward: bool = False
+    caller: int | None = None
 
 
 THREAD = _Thread()
@@ -43,6 +45,17 @@ def as_device(*, backward: bool = False) -> Iterator[None]:
 
 
 @contextmanager
+def in_backward(caller: int | None = None) -> Iterator[None]:
+    """Says that the engine runs in this thread, for another one where that is named."""
+    before = THREAD.backward, THREAD.caller
+    THREAD.backward, THREAD.caller = True, caller
+    try:
+        yield
+    finally:
+        THREAD.backward, THREAD.caller = before
+
+
+@contextmanager
 def within(kind: str, text: str, index: Any = None, value: Any = None) -> Iterator[None]:
     """Says that a construct is under way. What is part of another construct is not told."""
     if THREAD.construct is not None:
@@ -53,6 +66,40 @@ def within(kind: str, text: str, index: Any = None, value: Any = None) -> Iterat
         yield
     finally:
         THREAD.construct = None
+
+
+LABELS = {
+    "__bool__": ("truth", "the truth of a tensor"),
+    "__int__": ("number", "int(tensor)"),
+    "__float__": ("number", "float(tensor)"),
+    "__complex__": ("number", "complex(tensor)"),
+    "__index__": ("number", "a tensor where Python needs an integer"),
+    "__contains__": ("contains", "`in` a tensor"),
+    "item": ("item", "tensor.item()"),
+}
+"""Methods of tensors by which Python reads them: the construct that each is, and its text."""
+
+
+def labelled(method: Callable[..., Any], kind: str, text: str) -> Callable[..., Any]:
+    """The method as a construct."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with within(kind, text):
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+def stored(method: Callable[..., Any]) -> Callable[..., Any]:
+    """`__setitem__` as a construct."""
+
+    @functools.wraps(method)
+    def call(self: Any, index: Any, value: Any) -> None:
+        with within("store", "a store by index", index, value):
+            method(self, index, value)
+
+    return call
 
 
 def kind() -> str | None:

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from nosync_lint.guard.levels import Direction
-from nosync_lint.guard.simulated.constructs import THREAD
-from nosync_lint.guard.simulated.pinning import is_pinned
-from nosync_lint.guard.simulated.tensor import SimulatedTensor
+from nosync_lint.guard.operations.constructs import THREAD
+from nosync_lint.guard.operations.pinning import is_pinned
 
 Parameters = dict[str, tuple[int, Any]]
 """The parameters of an overload: where each stands among the arguments, and its default."""
@@ -43,8 +42,8 @@ class Call:
 
 
 def on_device(value: Any) -> bool:
-    """Whether a value is a tensor on the device. While the backward runs, every tensor stands for one."""
-    return isinstance(value, SimulatedTensor) or (THREAD.as_device and isinstance(value, Tensor))
+    """Whether a value is a tensor on the device. While the simulated backward runs, every tensor stands for one."""
+    return isinstance(value, Tensor) and (THREAD.as_device or value.is_cuda)
 
 
 def on_host(value: Any) -> bool:
@@ -133,6 +132,11 @@ def uploads_any(call: Call) -> bool:
 
 def downloads(call: Call) -> bool:
     return _copied(call)[1] is Direction.D2H and not call["non_blocking"]
+
+
+def downloads_later(call: Call) -> bool:
+    """A copy to the host that is under way when the call returns, if its target is pinned."""
+    return _copied(call)[1] is Direction.D2H and bool(call["non_blocking"]) and not _staged(call)
 
 
 def downloads_to_pageable(call: Call) -> bool:

@@ -1,0 +1,79 @@
+"""A device that is there: torch on its CUDA runtime says where the host waits. The runtime may be the stub runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nosync_lint.guard import listener, stub
+from nosync_lint.guard.backend import Backend
+from nosync_lint.guard.events import CannotGuard
+from nosync_lint.guard.measured.calls import replace_calls
+from nosync_lint.guard.measured.dispatch import MeasuredDevice
+from nosync_lint.guard.measured.waits import Waits
+from nosync_lint.guard.operations.copies import read_early
+from nosync_lint.guard.operations.table import causes
+from nosync_lint.guard.patches import Patches
+from nosync_lint.guard.scopes import unseen
+from nosync_lint.guard.stub import Recorder
+
+
+class Measurement(Backend):
+    """Guards over a CUDA runtime: that of a GPU, or the stubs."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self._patches = Patches()
+        self._waits = Waits(_recorder())
+        self._lifts_only_host = False
+
+    def works(self) -> bool:
+        return stub.is_loaded() == (self.name == "stub") and torch.cuda.is_available()
+
+    def onto_device(self, tensor: torch.Tensor) -> torch.Tensor:
+        with unseen():
+            return tensor if tensor.is_cuda else tensor.detach().cuda().requires_grad_(tensor.requires_grad)
+
+    def onto_host(self, tensor: torch.Tensor) -> torch.Tensor:
+        with unseen():
+            return tensor.detach().to("cpu", copy=True)
+
+    def _release(self) -> str:
+        if self.name == "stub" and not stub.is_loaded():
+            raise CannotGuard(
+                "the stub runtime is not there: start with `python -m nosync_lint.guard.stub -m pytest`, "
+                "on Linux, with a CUDA build of torch"
+            )
+        if self.name == "cuda" and stub.is_loaded():
+            raise CannotGuard('this process runs on the stub runtime: guard with backend="stub"')
+        if not torch.cuda.is_available():
+            raise CannotGuard(f'torch {torch.__version__} finds no CUDA device: guard with backend="simulated"')
+        return causes().release
+
+    def _begin(self) -> None:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        self._lifts_only_host = torch._C._only_lift_cpu_tensors()
+        torch._C._set_only_lift_cpu_tensors(True)  # else what `torch.tensor` copies to the device is not seen
+        replace_calls(self._patches, self._waits, lambda: self._thread.mode)
+        read_early(self._patches)
+
+    def _end(self) -> None:
+        torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)
+        self._patches.undo()
+
+    def _mode(self) -> Any:
+        mode: Any = MeasuredDevice
+        return mode(self._waits)
+
+
+def _recorder() -> Recorder | None:
+    if stub.is_loaded():
+        return stub.recorder()
+    return listener.recorder() if listener.is_loaded() else None
+
+
+CUDA, STUB = Measurement("cuda"), Measurement("stub")
+
+__all__ = ["CUDA", "STUB", "Measurement"]
