@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/accuracy.md",
     "docs/measurements.md",
     "docs/oracle.md",
+    "docs/stub_runtime.md",
     "docs/allocator.md",
     "docs/allocator_guide.md",
     "docs/gpu.md",

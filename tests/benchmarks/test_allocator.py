@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
-from benchmarks.allocator import bindings, churn, conv, conv_operands, frees, lint, packs
+from benchmarks.allocator import bindings, churn, conv, conv_operands, frees, lint, on_cuda, packs
 from benchmarks.allocator.calls import CALLS
+from benchmarks.recorded import recorded
+from nosync_lint.guard.stub import Call
 from reference_allocator.costs import COSTS
 from reference_allocator.verify import verify
 
@@ -15,6 +20,29 @@ ROWS = [row for row in COSTS if row.heat in ("hot", "warm")]
 
 def test_every_hot_and_warm_row_is_recorded() -> None:
     assert list(CALLS) == [row.call for row in ROWS]
+
+
+def test_waits_copies_and_kernels_are_told_apart_in_a_record() -> None:
+    calls = [
+        Call("cudaStreamSynchronize", waits=True),
+        Call("cudaDeviceSynchronize", waits=True),
+        Call("cudaEventSynchronize", waits=True),
+        Call("cudaMemcpyAsync", "device", "pageable", 8),
+        Call("cudaMemcpy", "pinned", "device", 8, True),
+        Call("cudaMemcpyAsync", "device", "pinned", 8),
+        Call("cudaMemcpyAsync", "device", "device", 8),
+        Call("cudaMemsetAsync", "device", None, 8),
+        Call("cudaLaunchKernel"),
+        Call("cudaLaunchKernel"),
+    ]
+    assert on_cuda.counted(calls) == {"stream": 1, "device": 1, "event": 1, "blocking": 2, "kernels": 2, "moved": 1}
+
+
+def test_a_command_is_given_a_file_to_write_before_its_arguments() -> None:
+    program = "import json, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(json.dumps({'given': sys.argv[2:]}))"
+    assert recorded([sys.executable, "-c", program], "a", "b") == {"given": ["a", "b"]}
+    with pytest.raises(subprocess.CalledProcessError):
+        recorded([sys.executable, "-c", "raise SystemExit(3)"])
 
 
 @pytest.mark.parametrize("eager", [False, True])

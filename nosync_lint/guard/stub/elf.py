@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -47,7 +48,8 @@ def defined(library: Path) -> set[str]:
 def _readelf(*options: str, library: Path) -> Iterator[str]:
     command = ["readelf", "--wide", *options, str(library)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"LC_ALL": "C"})
+        english = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=english)
     except FileNotFoundError as error:
         raise StubError("readelf is missing: install binutils (apt install binutils)") from error
     if done.returncode != 0:

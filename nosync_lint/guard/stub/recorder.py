@@ -79,14 +79,14 @@ class Recorder:
 def pageable_copies(calls: Sequence[Call]) -> list[Call]:
     """Copies marked asynchronous from or to pageable memory, unless the very next call waits: torch copies so where
     it is to block."""
-    following = [*calls[1:], None]
+    after = [*(call.name for call in calls[1:]), ""]
     return [
         call
-        for call, after in zip(calls, following, strict=True)
+        for call, following in zip(calls, after, strict=False)  # without calls there is nothing to pair
         if call.is_copy
         and not call.waits
         and "pageable" in (call.target_kind, call.source_kind)
-        and not (after is not None and after.name == "cudaStreamSynchronize")
+        and following != "cudaStreamSynchronize"
     ]
 
 
