@@ -11,6 +11,7 @@ from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
 from nosync_lint.guard.scopes import leave as leave_scope
 from nosync_lint.guard.scopes import silence
+from nosync_lint.guard.simulated.attention import attend_by_parts
 from nosync_lint.guard.simulated.canary import sing
 from nosync_lint.guard.simulated.compiling import EagerOnly
 from nosync_lint.guard.simulated.constructs import THREAD
@@ -94,6 +95,7 @@ class Simulation:
             load_through_host(self._patches)
             name_devices(self._patches)
             show_the_device(self._patches)
+            attend_by_parts(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)
