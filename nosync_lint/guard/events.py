@@ -135,6 +135,9 @@ class EarlyReadError(Exception):
         self.read = read
         super().__init__(str(read))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.read,)
+
 
 class CannotGuard(Exception):
     """Nothing here can be watched in the way that was asked for; the message says why and what works."""
@@ -148,12 +151,16 @@ class SyncError(Exception):
     """A wait that the guard does not allow. `event` is the one that went too far, `earlier` those counted before."""
 
     def __init__(self, event: Event, earlier: Sequence[Event], max_syncs: int) -> None:
-        self.event, self.earlier = event, tuple(earlier)
+        self.event, self.earlier, self.max_syncs = event, tuple(earlier), max_syncs
         text = str(event)
         if earlier:
             places = ", ".join(f"{one.place} {one.code}" for one in earlier)
             text += f"\n  counted: {len(earlier) + 1} where {max_syncs} are allowed, earlier at {places}"
         super().__init__(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it was made, for the process that waits for another one."""
+        return type(self), (self.event, self.earlier, self.max_syncs)
 
 
 @dataclass(slots=True)

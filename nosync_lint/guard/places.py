@@ -21,7 +21,9 @@ CHAIN = 8
 _GUARD = str(Path(__file__).parent)
 _STANDARD = sysconfig.get_path("stdlib")
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-_RUNNERS = ("_pytest.", "pluggy.", "pytest.")
+_SCRIPTS = sysconfig.get_path("scripts")
+_RUNNERS = frozenset({"_pytest", "pluggy", "pytest", "pytest_asyncio", "anyio", "xdist", "execnet", "__channelexec__"})
+"""Packages that run tests: their frames are no callers."""
 
 
 class Place(NamedTuple):
@@ -54,9 +56,15 @@ def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
     chain = [
         Hop(shown(frame.f_code.co_filename), frame.f_lineno or 1, f"in `{frame.f_code.co_qualname}`")
         for frame in users
-        if not _module(frame).startswith(_RUNNERS)
+        if not _runs_tests(frame)
     ]
     return Place(users[0].f_code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), tuple(reversed(through)))
+
+
+def _runs_tests(frame: FrameType) -> bool:
+    """Whether a frame is one of a runner, or of the script that starts it."""
+    package = str(frame.f_globals.get("__package__") or frame.f_globals.get("__name__", ""))
+    return package.partition(".")[0] in _RUNNERS or frame.f_code.co_filename.startswith(_SCRIPTS)
 
 
 def _frames(caller: int | None) -> Iterator[FrameType]:

@@ -113,7 +113,10 @@ def _guard_of(item: pytest.Item) -> Guard | None:
     }
     if marker is not None and marker.args:
         raise pytest.UsageError(f"{item.nodeid}: nosync takes keywords only: {MARKER}")
-    return guard(**options)
+    try:
+        return guard(**options)
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"{item.nodeid}: {error}: {MARKER}") from error
 
 
 def _device() -> Guard:
@@ -122,7 +125,7 @@ def _device() -> Guard:
     return guard(level=Level.ALLOW)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True, trylast=True)  # inside of what others count on when a guard cannot be made
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Makes the guard of a test. Its fixtures may use the device."""
     made = _guard_of(item)

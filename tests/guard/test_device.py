@@ -231,6 +231,22 @@ def test_attention_gives_the_numbers_of_the_host(report: GuardReport) -> None:
     assert report.events == []
 
 
+@pytest.mark.parametrize("build", ["cpu", "cuda"])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": torch.ones(3, 3, dtype=torch.bool).tril()}])
+def test_attention_is_that_of_the_host_in_every_build(
+    build: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    query, key, value = (torch.rand(2, 4, 3, 8) for _ in range(3))
+    expected = nn.functional.scaled_dot_product_attention(query, key, value, **options)
+    if build == "cuda":
+        monkeypatch.setattr(torch.version, "cuda", "12.8")
+    with guard() as seen:
+        found = nn.functional.scaled_dot_product_attention(*to_device((query, key, value)), **to_device(options))
+    torch.testing.assert_close(to_host(found), expected)
+    assert seen.events == []
+
+
 def test_a_module_keeps_its_parameters_when_it_moves(report: GuardReport) -> None:
     net = nn.Linear(2, 2)
     net.tied = net.weight

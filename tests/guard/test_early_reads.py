@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import re
 from collections.abc import Callable
 
@@ -129,5 +130,6 @@ def test_it_is_refused_logged_or_recorded_by_level(caplog: pytest.LogCaptureFixt
     with pytest.raises(EarlyReadError, match="read before the wait") as raised:
         run("disallow")
     assert raised.value.read.text.endswith(".tolist()")
+    assert pickle.loads(pickle.dumps(raised.value)).read == raised.value.read
     with pytest.raises(EarlyReadError), allow_sync(reason="a permission to wait is none to race"):
         run("disallow")

@@ -13,6 +13,7 @@ from nosync_lint.guard.measured.calls import replace_calls
 from nosync_lint.guard.measured.dispatch import MeasuredDevice
 from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.copies import read_early
+from nosync_lint.guard.operations.mode_flags import Flags, flags, put_back
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
@@ -28,6 +29,7 @@ class Measurement(Backend):
         self._patches = Patches()
         self._waits = Waits(_recorder())
         self._lifts_only_host = False
+        self._flags: Flags = {}
 
     def works(self) -> bool:
         return stub.is_loaded() == (self.name == "stub") and torch.cuda.is_available()
@@ -55,6 +57,7 @@ class Measurement(Backend):
 
     def _begin(self) -> None:
         torch.cuda.init()  # type: ignore[no-untyped-call]
+        self._flags = flags()
         self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         torch._C._set_only_lift_cpu_tensors(True)  # else what `torch.tensor` copies to the device is not seen
         replace_calls(self._patches, self._waits, lambda: self._thread.mode)
@@ -63,6 +66,7 @@ class Measurement(Backend):
     def _end(self) -> None:
         torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)
         self._patches.undo()
+        put_back(self._flags)
 
     def _mode(self) -> Any:
         mode: Any = MeasuredDevice

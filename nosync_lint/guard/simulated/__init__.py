@@ -10,9 +10,11 @@ from nosync_lint.guard.backend import Backend
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
 from nosync_lint.guard.operations.copies import read_early
+from nosync_lint.guard.operations.mode_flags import Flags, flags, put_back
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
+from nosync_lint.guard.simulated.attention import attend_by_parts
 from nosync_lint.guard.simulated.canary import sing
 from nosync_lint.guard.simulated.compiling import EagerOnly
 from nosync_lint.guard.simulated.device_api import stand_in
@@ -37,6 +39,7 @@ class Simulation(Backend):
         self._patches = Patches()
         self._eager = EagerOnly()
         self._lifts_only_host = self._cudnn = True
+        self._flags: Flags = {}
         self._works = False
 
     def works(self) -> bool:
@@ -81,6 +84,7 @@ class Simulation(Backend):
             raise CannotSimulate(
                 'there is a real device: guard it with backend="cuda", or hide it with CUDA_VISIBLE_DEVICES='
             )
+        self._flags = flags()
         self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         self._cudnn = torch._C._get_cudnn_enabled()
         try:
@@ -92,6 +96,7 @@ class Simulation(Backend):
             read_early(self._patches)
             name_devices(self._patches, lambda: self._thread.guards > 0)
             show_the_device(self._patches)
+            attend_by_parts(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)
@@ -104,6 +109,7 @@ class Simulation(Backend):
         torch._C._set_cudnn_enabled(self._cudnn)
         self._eager.end()
         self._patches.undo()
+        put_back(self._flags)
 
 
 SIMULATION = Simulation()
