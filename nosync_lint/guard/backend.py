@@ -13,10 +13,13 @@ from nosync_lint.guard.events import CannotGuard
 
 
 class _Thread(threading.local):
-    """The mode of this thread, and how many guards hold it."""
+    """The mode of this thread, and how many guards hold it. Guards of one process are over one backend."""
 
     mode: Any = None
     guards: int = 0
+
+
+THREAD = _Thread()
 
 
 class Backend(ABC):
@@ -27,7 +30,6 @@ class Backend(ABC):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._guards = 0
-        self._thread = _Thread()
 
     def enter(self) -> str:
         """One guard more. Gives the release of torch that is judged for. Raises `CannotGuard`."""
@@ -36,18 +38,18 @@ class Backend(ABC):
             if not self._guards:
                 self._begin()
             self._guards += 1
-        if not self._thread.guards:
-            self._thread.mode = self._mode()
-            self._thread.mode.__enter__()
-        self._thread.guards += 1
+        if not THREAD.guards:
+            THREAD.mode = self._mode()
+            THREAD.mode.__enter__()
+        THREAD.guards += 1
         return release
 
     def leave(self) -> None:
         """One guard less, in the thread that entered it."""
-        self._thread.guards -= 1
-        if not self._thread.guards:
-            self._thread.mode.__exit__(None, None, None)
-            self._thread.mode = None
+        THREAD.guards -= 1
+        if not THREAD.guards:
+            THREAD.mode.__exit__(None, None, None)
+            THREAD.mode = None
         with self._lock:
             self._guards -= 1
             if not self._guards:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nosync_lint.guard import listener, stub
-from nosync_lint.guard.backend import Backend
+from nosync_lint.guard.backend import THREAD, Backend
 from nosync_lint.guard.events import CannotGuard
 from nosync_lint.guard.measured.calls import replace_calls
 from nosync_lint.guard.measured.dispatch import MeasuredDevice
@@ -60,7 +60,7 @@ class Measurement(Backend):
         self._flags = flags()
         self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         torch._C._set_only_lift_cpu_tensors(True)  # else what `torch.tensor` copies to the device is not seen
-        replace_calls(self._patches, self._waits, lambda: self._thread.mode)
+        replace_calls(self._patches, self._waits, lambda: THREAD.mode)
         read_early(self._patches)
 
     def _end(self) -> None:

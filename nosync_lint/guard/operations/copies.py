@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -88,6 +89,7 @@ def read_early(patches: Patches) -> None:
         patches.set(Tensor, name, _noted(getattr(Tensor, name), name))
 
 
+@cache
 def _noted(original: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:

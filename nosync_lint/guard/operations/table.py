@@ -86,12 +86,13 @@ def _named() -> frozenset[str]:
     return frozenset(name for entry in load("dispatch")["operation"] for name in entry["names"])
 
 
-_OPERATIONS: dict[Any, Operation] = {}
+OPERATIONS: dict[Any, Operation] = {}
+"""What `operation_of` has found: whoever asks for every operation that runs looks here first."""
 
 
 def operation_of(func: Any) -> Operation:
     """What is known of an overload; looked up once."""
-    return _OPERATIONS.get(func) or _learn(func)
+    return OPERATIONS.get(func) or _learn(func)
 
 
 def _learn(func: Any) -> Operation:
@@ -102,7 +103,7 @@ def _learn(func: Any) -> Operation:
     tag = next(((one["rule"], one["name"]) for one in load("dispatch")["tag"] if one["name"] in tags), None)
     writes = [argument for argument in func._schema.arguments if argument.alias_info and argument.alias_info.is_write]
     waits = _table().get(name, ()) + _table().get(full, ()) if namespace == "aten" else ()
-    operation = _OPERATIONS[func] = Operation(
+    operation = OPERATIONS[func] = Operation(
         f"{namespace}.{full}".removesuffix(".default"),
         waits,
         parameters(func._schema),

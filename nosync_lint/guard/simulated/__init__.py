@@ -94,7 +94,7 @@ class Simulation(Backend):
             read_elements(self._patches)
             load_through_host(self._patches)
             read_early(self._patches)
-            name_devices(self._patches, lambda: self._thread.guards > 0)
+            name_devices(self._patches)
             show_the_device(self._patches)
             attend_by_parts(self._patches)
             self._eager.begin(self._patches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ def attend_by_parts(patches: Patches) -> None:
         patches.set(functional, "scaled_dot_product_attention", _attend(functional.scaled_dot_product_attention))
 
 
+@cache
 def _attend(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def attend(
         query: Tensor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,7 @@ def stand_in(patches: Patches) -> None:
     patches.set(profile, "__init__", _profiling_the_host(profile.__init__))
 
 
+@cache
 def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
     def apply(self: Any, fn: Any, recurse: bool = True) -> Any:
         with within("module", "a module that is moved"):
@@ -62,6 +64,7 @@ def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+@cache
 def _profiling_the_host(original: Callable[..., None]) -> Callable[..., None]:
     """The profiler, which has no device to profile."""
 

@@ -13,7 +13,7 @@ from nosync_lint.guard.operations.constructs import THREAD, as_device
 from nosync_lint.guard.operations.copies import COPIES, note_copy, note_read
 from nosync_lint.guard.operations.pinning import is_pinned, pin
 from nosync_lint.guard.operations.sightings import judge, saw_tagged
-from nosync_lint.guard.operations.table import Operation, causes, operation_of
+from nosync_lint.guard.operations.table import OPERATIONS, Operation, causes, operation_of
 from nosync_lint.guard.simulated.kernels import on_host, stand_in_for
 from nosync_lint.guard.simulated.leaves import LEAVES
 from nosync_lint.guard.simulated.tensor import SimulatedTensor, adopt, asks_for_grad, refresh, wrap
@@ -42,7 +42,7 @@ class SimulatedDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs one operation where its tensors really are, and tells the guards if it would wait."""
-    operation = operation_of(func)
+    operation = OPERATIONS.get(func) or operation_of(func)
     simulated: list[SimulatedTensor] = []
     inner_args: list[Any] = []
     for arg in args:  # the loop is what most operations cost: `_inner` for what is usual

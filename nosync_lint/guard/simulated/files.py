@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ def load_through_host(patches: Patches) -> None:
     patches.set(torch, "load", _load(torch.load))
 
 
+@cache
 def _load(original: Callable[..., Any]) -> Callable[..., Any]:
     def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(map_location, str | torch.device) or torch.device(map_location).type != "cuda":

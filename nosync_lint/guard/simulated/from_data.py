@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ def read_elements(patches: Patches) -> None:
     patches.set(SimulatedTensor, "new_tensor", _reading_method(SimulatedTensor.new_tensor))
 
 
+@cache
 def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
     def made(data: Any, *args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
         found = original(_read(data) if _holds(data) else data, *args, **kwargs)
@@ -30,6 +32,7 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+@cache
 def _reading_method(original: Callable[..., Any]) -> Callable[..., Any]:
     def made(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
         return original(self, _read(data) if _holds(data) else data, *args, **kwargs)

@@ -89,6 +89,7 @@ def _waits(row: str, name: str, _: Any) -> None:
     saw(causes(), Sight(row, name, f"`{name}`", backward=True))
 
 
+@cache
 def _backward(original: Callable[..., None]) -> Callable[..., None]:
     def backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         if "inputs" in kwargs:
@@ -99,6 +100,7 @@ def _backward(original: Callable[..., None]) -> Callable[..., None]:
     return backward
 
 
+@cache
 def _grad(original: Callable[..., Any]) -> Callable[..., Any]:
     def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
         asked = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
@@ -117,6 +119,7 @@ def _grad(original: Callable[..., Any]) -> Callable[..., Any]:
 _TWINS: WeakKeyDictionary[type, type] = WeakKeyDictionary()
 
 
+@cache
 def _apply(original: Any) -> Any:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         bound = original.__get__(None, cls)

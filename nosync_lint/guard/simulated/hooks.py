@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -55,6 +56,7 @@ def _unpack(hook: Callable[..., Any]) -> Callable[..., Any]:
 # -- modules --
 
 
+@cache
 def _init(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, module: Any, user_hooks: Sequence[Any], user_pre_hooks: Sequence[Any]) -> None:
         original(self, module, [*map(_shown, user_hooks)], [*map(_shown, user_pre_hooks)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -63,10 +64,12 @@ def _refusal(name: str, reason: str) -> NotImplementedError:
     return NotImplementedError(f"{name} cannot run on the simulated device: {reason}")
 
 
+@cache
 def _made(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: _checked(f"torch.func.{name}", _DIFFERENTIATES, original(*args, **kwargs))
 
 
+@cache
 def _checked(name: str, reason: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(map(_on_device, tree_leaves((args, kwargs)))) or _is_device(kwargs.get("device")):
@@ -89,6 +92,7 @@ def _is_device(value: Any) -> bool:
     return isinstance(value, str | torch.device) and torch.device(value).type == "cuda"
 
 
+@cache
 def _over_host(original: Callable[..., None]) -> Callable[..., None]:
     def init(self: Any, module: Any, *args: Any, **kwargs: Any) -> None:
         if _on_device(module):
@@ -98,6 +102,7 @@ def _over_host(original: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+@cache
 def _never(name: str, reason: str) -> Callable[..., NoReturn]:
     def call(*_: Any, **__: Any) -> NoReturn:
         raise _refusal(name, reason)
@@ -105,6 +110,7 @@ def _never(name: str, reason: str) -> Callable[..., NoReturn]:
     return call
 
 
+@cache
 def _not_made(name: str, reason: str, kind: type) -> type:
     """A class that is not made. It stays a class: annotations and tests of types that name it are read by Python."""
     return type(kind.__name__, (kind,), {"__new__": _never(name, reason), "__module__": kind.__module__})
