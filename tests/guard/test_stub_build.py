@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -142,6 +145,36 @@ def test_scripts_and_modules_run_as_python_runs_them(site: Path, tmp_path: Path)
     assert python(site, tmp_path, "-m", "nosync_lint.guard.stub", script, "a") == "__main__ beside ['a']\n"
     said = python(site, tmp_path, "-m", "nosync_lint.guard.stub", "-m", "platform", "--terse")
     assert said == python(site, tmp_path, "-m", "platform", "--terse")
+
+
+@needs_gcc
+@pytest.mark.parametrize("bias", [0, 1, 2, 3])
+@pytest.mark.parametrize(("cell", "gates", "projected"), [(0, 1, 0), (2, 4, 0), (2, 4, 3), (3, 3, 0)])
+def test_the_weights_of_recurrent_layers_fill_their_space_and_share_none_of_it(
+    tmp_path: Path, bias: int, cell: int, gates: int, projected: int
+) -> None:
+    build._link(build._own_objects("libcudnn.so.9", tmp_path), tmp_path / "cudnn.so", "libcudnn.so.0", "")
+    cudnn, half, inputs, hidden, layers = ctypes.CDLL(str(tmp_path / "cudnn.so")), 2, 6, 8, 2
+    recurrent, matrix, vector, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    cudnn.cudnnCreateRNNDescriptor(ctypes.byref(recurrent))
+    cudnn.cudnnCreateTensorDescriptor(ctypes.byref(matrix))
+    cudnn.cudnnCreateTensorDescriptor(ctypes.byref(vector))
+    cudnn.cudnnSetRNNDescriptor_v8(recurrent, 0, cell, bias, 1, 0, half, 0, 0, inputs, hidden, projected, layers)
+    cudnn.cudnnGetRNNWeightSpaceSize(None, recurrent, ctypes.byref(size))
+    assert size.value
+    taken = []
+    for layer, number in itertools.product(range(2 * layers), range(2 * gates + bool(projected))):
+        at, start = (ctypes.c_void_p(), ctypes.c_void_p()), ctypes.c_void_p(1 << 20)
+        cudnn.cudnnGetRNNWeightParams(
+            None, recurrent, layer, size, start, number, matrix, ctypes.byref(at[0]), vector, ctypes.byref(at[1])
+        )
+        for tensor, address in zip((matrix, vector), at, strict=True):
+            kind, count, extents, strides = ctypes.c_int(), ctypes.c_int(), (ctypes.c_int * 3)(), (ctypes.c_int * 3)()
+            cudnn.cudnnGetTensorNdDescriptor(tensor, 3, ctypes.byref(kind), ctypes.byref(count), extents, strides)
+            if address.value:
+                first = address.value - (1 << 20)
+                taken.append(range(first, first + 2 * math.prod(extents)))
+    assert sorted(itertools.chain.from_iterable(taken)) == list(range(size.value))
 
 
 def test_nothing_to_run_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,6 +316,7 @@ STATEMENTS = {
     "torch.linalg.inv(t44)": 1,
     "torch.nn.functional.conv2d(torch.zeros(1, 3, 8, 8, device='cuda'), torch.zeros(4, 3, 3, 3, device='cuda'))": 0,
     "torch.zeros(8, 8, device='cuda') @ torch.zeros(8, 8, device='cuda')": 0,
+    "torch.nn.LSTM(6, 8, 2, bidirectional=True, device='cuda')(torch.zeros(4, 2, 6, device='cuda'))": 0,
     "torch.cuda.synchronize()": 1,
     "torch.cuda.current_stream().synchronize()": 1,
     "torch.zeros(3, device='cuda', requires_grad=True).prod().backward()": 1,

@@ -57,16 +57,15 @@ def build(torch_package: Path, into: Path) -> None:
         for soname, symbols in libraries.items():
             # The file is not called after the soname: torch loads the real libraries if it sees that name mapped.
             library = done / soname.removeprefix("lib")
-            if soname.startswith(RUNTIME):
-                objects = compile_runtime(work, headers)
-                have = set().union(*map(defined, objects))
-                symbols = {name: version for name, version in symbols.items() if name not in have}
-                text = PREAMBLE + "".join(answers.function(name, recorded=True) for name in sorted(symbols))
-                objects.append(compiled(_written(work / "answers.c", text)))
+            is_runtime = soname.startswith(RUNTIME)
+            objects = compile_runtime(work, headers) if is_runtime else _own_objects(soname, work)
+            have = set().union(*map(defined, objects))
+            text = "".join(answers.function(name, recorded=is_runtime) for name in sorted(symbols.keys() - have))
+            objects.append(compiled(_written(work / "answers.c", PREAMBLE + text)))
+            if is_runtime:
                 link_runtime(objects, library, soname)
             else:
-                text = PREAMBLE + "".join(map(answers.function, sorted(symbols)))
-                _link([compiled(_written(work / "answers.c", text))], library, soname, _versions(symbols))
+                _link(objects, library, soname, _versions(symbols))
         finished(done, into)
 
 
@@ -94,6 +93,12 @@ def compile_runtime(work: Path, headers: Path | None) -> list[Path]:
     if headers is not None:
         objects.append(compiled(SOURCES / DEVICE_SOURCE, work, f"-I{headers}"))
     return objects
+
+
+def _own_objects(soname: str, work: Path) -> list[Path]:
+    """What a library has a body for: in the file that is called after it."""
+    source = SOURCES / f"{soname.partition('.so')[0]}.c"
+    return [compiled(source, work)] if source.is_file() else []
 
 
 def compiled(source: Path, work: Path | None = None, *flags: str) -> Path:
