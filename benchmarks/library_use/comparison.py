@@ -95,9 +95,7 @@ class _File:
         self._lines = text.splitlines()
         self._statements = statements(text)
         inside = _in_functions(text)
-        self.count = sum(
-            one.extent.row in inside and not ran.isdisjoint(one.extent.rows) for one in self._statements
-        )
+        self.count = sum(one.extent.row in inside and not ran.isdisjoint(one.extent.rows) for one in self._statements)
         self.places: dict[int, Place] = {}
 
     def _statement(self, row: int) -> Statement | None:

@@ -222,7 +222,9 @@ def test_deeper_models_run() -> None:
     graph = Graph()
     z = torch.randint(1, 10, (NODES,), device=DEVICE)
     nn.GraphUNet(WIDTH, 16, OUT, 2).to(DEVICE)(graph.x, graph.edges).sum().backward()
-    nn.AttentiveFP(WIDTH, 16, OUT, WIDTH, 2, 2).to(DEVICE)(graph.x, graph.edges, graph.features, graph.batch).sum().backward()
+    nn.AttentiveFP(WIDTH, 16, OUT, WIDTH, 2, 2).to(DEVICE)(
+        graph.x, graph.edges, graph.features, graph.batch
+    ).sum().backward()
     nn.LightGCN(NODES, 8, 2).to(DEVICE)(graph.edges, graph.edges[:, :5]).sum().backward()
     nn.Node2Vec(graph.edges, 8, 4, 3).to(DEVICE) if pyg.typing.WITH_PYG_LIB or pyg.typing.WITH_TORCH_CLUSTER else None
     nn.SchNet(16, 16, 2, 8, interaction_graph=near).to(DEVICE)(z, graph.position, graph.batch).sum().backward()
@@ -248,7 +250,9 @@ def test_auto_encoders_sample_what_is_not_there() -> None:
     model = nn.VGAE(VariationalEncoder()).to(DEVICE)
     z = model.encode(graph.x, graph.edges)
     (model.recon_loss(z, graph.edges) + model.kl_loss()).backward()
-    infomax = nn.DeepGraphInfomax(OUT, nn.GCNConv(WIDTH, OUT), lambda z, *_: z.mean(0), lambda x, edges: (x.flip(0), edges))
+    infomax = nn.DeepGraphInfomax(
+        OUT, nn.GCNConv(WIDTH, OUT), lambda z, *_: z.mean(0), lambda x, edges: (x.flip(0), edges)
+    )
     infomax = infomax.to(DEVICE)
     infomax.loss(*infomax(graph.x, graph.edges)).backward()
 
@@ -461,5 +465,7 @@ def test_explanations() -> None:
 def test_metrics() -> None:
     kinds = [metrics.LinkPredPrecision(3), metrics.LinkPredNDCG(3), metrics.LinkPredMAP(3)]
     found = metrics.LinkPredMetricCollection(kinds).to(DEVICE)
-    found.update(torch.randint(NODES, (4, 3), device=DEVICE), torch.stack([torch.arange(4), torch.arange(4)]).to(DEVICE))
+    found.update(
+        torch.randint(NODES, (4, 3), device=DEVICE), torch.stack([torch.arange(4), torch.arange(4)]).to(DEVICE)
+    )
     found.compute()

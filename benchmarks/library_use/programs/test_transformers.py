@@ -77,7 +77,14 @@ DECODERS: dict[str, dict[str, Any]] = {
     "Qwen3Moe": {"num_experts": 4, "output_router_logits": True, **EXPERTS},
     "Olmoe": {"num_experts": 4, "output_router_logits": True, **EXPERTS},
     "Phimoe": {"num_local_experts": 4, **EXPERTS},
-    "Jamba": {"num_experts": 4, "use_mamba_kernels": False, "mamba_d_state": 4, "attn_layer_period": 2, "attn_layer_offset": 1, **EXPERTS},
+    "Jamba": {
+        "num_experts": 4,
+        "use_mamba_kernels": False,
+        "mamba_d_state": 4,
+        "attn_layer_period": 2,
+        "attn_layer_offset": 1,
+        **EXPERTS,
+    },
     "DeepseekV3": {
         "n_routed_experts": 8,
         "n_group": 2,
@@ -94,7 +101,14 @@ DECODERS: dict[str, dict[str, Any]] = {
     "GptOss": {"num_local_experts": 4, "sliding_window": 4, **EXPERTS},
     "Mamba": {"state_size": 4},
     "Mamba2": {"state_size": 4, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 8},
-    "Bamba": {"mamba_d_state": 4, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_n_groups": 2, "attn_layer_indices": [1], "num_key_value_heads": 4},
+    "Bamba": {
+        "mamba_d_state": 4,
+        "mamba_n_heads": 8,
+        "mamba_d_head": 8,
+        "mamba_n_groups": 2,
+        "attn_layer_indices": [1],
+        "num_key_value_heads": 4,
+    },
     "RecurrentGemma": {"lru_width": 32, "attention_window_size": 4, "num_hidden_layers": 3, **GROUPED},
     "Rwkv": {"attention_hidden_size": 32, "context_length": 64},
     "Qwen3Next": {
@@ -166,8 +180,22 @@ VISION: dict[str, dict[str, Any]] = {
     "DeiT": {"image_size": 16, "patch_size": 4},
     "Beit": {"image_size": 16, "patch_size": 4, "use_relative_position_bias": True},
     "Dinov2": {"image_size": 16, "patch_size": 4},
-    "Swin": {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},
-    "Swinv2": {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},
+    "Swin": {
+        "image_size": 32,
+        "patch_size": 2,
+        "embed_dim": 16,
+        "depths": [1, 1],
+        "num_heads": [2, 2],
+        "window_size": 4,
+    },
+    "Swinv2": {
+        "image_size": 32,
+        "patch_size": 2,
+        "embed_dim": 16,
+        "depths": [1, 1],
+        "num_heads": [2, 2],
+        "window_size": 4,
+    },
     "ConvNext": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
     "ResNet": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]},
     "MobileNetV2": {"image_size": 32, "depth_multiplier": 0.25},
@@ -254,7 +282,9 @@ def test_llama_generates_with_an_assistant() -> None:
 
 
 def test_llama_stops_at_a_criterion() -> None:
-    criteria = transformers.StoppingCriteriaList([transformers.MaxTimeCriteria(100.0), transformers.EosTokenCriteria(5)])
+    criteria = transformers.StoppingCriteriaList(
+        [transformers.MaxTimeCriteria(100.0), transformers.EosTokenCriteria(5)]
+    )
     decoder("Llama").eval().generate(words(), max_new_tokens=NEW, stopping_criteria=criteria)
 
 
@@ -310,7 +340,9 @@ def test_an_encoder_trains(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("head", ["ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForPreTraining"])
+@pytest.mark.parametrize(
+    "head", ["ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "ForPreTraining"]
+)
 def test_bert_trains_with_other_heads(head: str) -> None:
     model = getattr(transformers, f"Bert{head}")(configured("BertConfig", {**SMALL, "num_labels": 2})).to(DEVICE)
     ids, label = words(), torch.tensor([0, 1], device=DEVICE)

@@ -242,7 +242,9 @@ def wrap(inner: Tensor) -> SimulatedTensor:
     layout = inner.layout
     dense = layout is torch.strided
     if not dense and layout is not torch.sparse_coo:
-        raise NotImplementedError(f"{layout} cannot run on the simulated device: a compressed layout has no strides to show")
+        raise NotImplementedError(
+            f"{layout} cannot run on the simulated device: a compressed layout has no strides to show"
+        )
     strides, offset = (inner.stride(), inner.storage_offset()) if dense else (None, None)
     wrapper: SimulatedTensor = _make(
         SimulatedTensor, inner.shape, strides, offset, None, inner.dtype, layout, DEVICE
