@@ -276,10 +276,14 @@ class Lowering(ExpressionLowering):
         self.scope = outer
         methods: dict[str, tuple[int, ...]] = {}
         for name, found in scope.definitions.items():
-            numbers = tuple(one.value[1] for one in found if one.value[0] == "func")
+            numbers = tuple(one.value[1] for one in found if one.value[0] == "func" and not self._stores(one.value[1]))
             if numbers:
                 methods[name] = numbers
         self.classes[number] = record._replace(methods=methods)
+
+    def _stores(self, number: int) -> bool:
+        """Whether only a store to an attribute, or a `del`, runs this function: reading the name runs another."""
+        return any(part[-1] in ("setter", "deleter") for part in self.scopes[number].decorators)
 
 
 def _ends(body: list[ast.stmt]) -> str:

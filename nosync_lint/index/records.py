@@ -161,7 +161,8 @@ class FunctionRecord(NamedTuple):
 
 
 class ClassRecord(NamedTuple):
-    """A class; `body` is the number of its body's function record, `methods` maps names to function numbers."""
+    """A class; `body` is the number of its body's function record, `methods` maps names to function numbers: to those
+    of what reading the name gives, so not to setters."""
 
     name: str
     qualname: str

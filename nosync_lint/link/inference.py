@@ -307,7 +307,7 @@ class Inference(Evaluation):
                 yield caller, site, found.given
 
     def _member_function(self, method: Function) -> Value:
-        if any(part[-1] in ("property", "cached_property", "setter", "getter") for part in method.record.decorators):
+        if method.is_property:
             return self.solver.read(("ret", method.number))
         return Value("method", ref=(method.number,))
 

@@ -145,7 +145,7 @@ class Class:
 
     def family(self, name: str) -> list[Class]:
         """The classes that write a method which goes back to the first declaration that this class has of it."""
-        first = [one for one in self.mro if name in one.methods][-1]
+        first = next((one for one in reversed(self.mro) if name in one.methods), self)  # a lone setter is in none
         return [one for one in (first, *first.descendants()) if name in one.methods]
 
     def is_abstract(self) -> bool:

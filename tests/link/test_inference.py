@@ -272,6 +272,30 @@ class A:
         return torch.zeros(3).cuda()
     def f(self):
         reveal(self.x)
+== a property that is written as well
+class A:
+    @property
+    def x(self):
+        return torch.zeros(3).cuda()
+    @x.setter
+    def x(self, value):
+        self.y = value
+    @x.deleter
+    def x(self):
+        del self.y
+    def f(self):
+        reveal(self.x)
+== a property of which a subclass replaces the setter
+class A:
+    @property
+    def x(self):
+        return torch.zeros(3).cuda()
+class B(A):
+    @A.x.setter
+    def x(self, value):
+        self.y = value
+    def f(self):
+        reveal(self.x)
 == a class attribute
 class A:
     x = torch.zeros(3).cuda()
