@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,6 +121,23 @@ def test_what_is_refused_works_on_the_host(report: GuardReport) -> None:
     with forward_ad.dual_level():
         assert forward_ad.make_dual(torch.ones(1), torch.ones(1)).tolist() == [1.0]
     assert torch.export.export(nn.Linear(3, 2), (torch.ones(1, 3),)).graph is not None
+
+
+def makes(x: Tensor) -> Tensor:
+    return torch.zeros_like(x) + torch.zeros([1]) + torch.tensor(1.0)
+
+
+def test_functions_can_be_scripted_under_a_guard_and_after_it() -> None:
+    code = """
+import torch
+from nosync_lint.guard import guard
+from tests.guard.test_bad_input import makes
+with guard():
+    assert torch.jit.script(makes)(torch.ones(2)).tolist() == [1.0, 1.0]
+assert torch.jit.script(makes)(torch.ones(2)).tolist() == [1.0, 1.0]
+"""
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=root)
 
 
 def test_names_imported_before_the_guard_are_refused_all_the_same(report: GuardReport) -> None:

@@ -7,6 +7,7 @@ thread: what makes tensors on the device, moves them there, or pins memory opens
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,15 +25,21 @@ _FROM_DATA = ("tensor", "as_tensor", "asarray")
 
 def name_devices(patches: Patches) -> None:
     """Replaces the factories of torch, `Tensor.to`, `Tensor.cuda`, what they use in modules, and pinning."""
-    factories = torch.utils._device._device_constructors()
-    names = [name for name, value in vars(torch).items() if callable(value) and value in factories]
-    for name in sorted({*names, *_LIKE, *_FROM_DATA}):
+    for name in _factories():
         patches.set(torch, name, _made(getattr(torch, name)))
     for name in ("to", "cuda"):
         patches.set(torch.Tensor, name, _moved(getattr(torch.Tensor, name)))
     for name in ("pin_memory", "is_pinned"):
         patches.set(torch.Tensor, name, _anywhere(getattr(torch.Tensor, name)))
     patches.set(torch._C._nn, "_parse_to", _parsed(torch._C._nn._parse_to))
+
+
+@cache
+def _factories() -> tuple[str, ...]:
+    """The functions of torch that take a device, by name."""
+    known = torch.utils._device._device_constructors()
+    names = {name for name, value in vars(torch).items() if callable(value) and value in known}
+    return tuple(sorted(names.union(_LIKE, _FROM_DATA)))
 
 
 def _named(device: Any) -> Any:
@@ -59,6 +66,7 @@ def _made(original: Callable[..., Any]) -> Callable[..., Any]:
             adopt(found)
         return found
 
+    made.__wrapped__ = original  # type: ignore[attr-defined]
     return made
 
 
