@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.oracle.seen import Extent
 from benchmarks.oracle.statements import Statement, statements
 from nosync_lint.finding import Confidence, Finding, Heat
 

@@ -24,6 +24,7 @@ _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 _SCRIPTS = sysconfig.get_path("scripts")
 _RUNNERS = frozenset({"_pytest", "pluggy", "pytest", "pytest_asyncio", "anyio", "xdist", "execnet", "__channelexec__"})
 """Packages that run tests: their frames are no callers."""
+_HANDLERS = ("__torch_dispatch__", "__torch_function__")
 
 
 class Place(NamedTuple):
@@ -46,7 +47,8 @@ def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
     users: list[FrameType] = []
     for frame in _frames(caller):
         if not _foreign(frame.f_code.co_filename):
-            users.append(frame)
+            if users or not _passes_on(frame):
+                users.append(frame)
         elif not users and not frame.f_code.co_filename.startswith((_GUARD, _STANDARD)):
             through.append(frame.f_code.co_qualname.rpartition("<locals>.")[2].removesuffix(".__init__"))
     named = [at for at, frame in enumerate(users) if _blamed(frame, blame)]
@@ -59,6 +61,15 @@ def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
         if not _runs_tests(frame)
     ]
     return Place(users[0].f_code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), tuple(reversed(through)))
+
+
+def _passes_on(frame: FrameType) -> bool:
+    """Whether a frame is of a mode or a class of tensors that only runs the operation which it was given."""
+    code = frame.f_code
+    if code.co_name not in _HANDLERS:
+        return False
+    called = source(code.co_filename).called(_span(frame))
+    return called in _HANDLERS or called in code.co_varnames[: code.co_argcount]
 
 
 def _runs_tests(frame: FrameType) -> bool:

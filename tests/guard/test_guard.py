@@ -10,16 +10,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from nosync_lint.finding import Severity
-from nosync_lint.guard import GuardReport, Level, SyncError, allow_sync, guard, to_host
+from nosync_lint.guard import SyncError, allow_sync, guard, to_host
 
 
 def implicit() -> None:
@@ -244,59 +241,6 @@ def test_a_guard_is_left_in_the_thread_that_entered_it() -> None:
     thread.join()
     assert failed == ["a guard was left in another thread than it was entered in, where it is still open"]
     one.__exit__(None, None, None)
-
-
-Scope = tuple[str, str | None, int | None]
-"""A guard with its level and budget, or a permission with its budget."""
-
-SCOPES = st.one_of(
-    st.tuples(st.just("guard"), st.sampled_from([*Level]), st.integers(0, 2)),
-    st.tuples(st.just("allow"), st.none(), st.none() | st.integers(0, 2)),
-)
-NESTS = st.recursive(st.none(), lambda inner: st.tuples(SCOPES, st.lists(inner, max_size=4)), max_leaves=12)
-"""A wait, or a scope around waits and scopes."""
-
-
-def modelled(tree: Any, open_scopes: list[list[Any]]) -> list[str]:
-    """What becomes of the waits: the innermost scope that has something left to say decides."""
-    if tree is not None:
-        scope, inside = tree
-        scopes = [*open_scopes, list(scope)]
-        return [word for one in inside for word in modelled(one, scopes)]
-    for scope in reversed(open_scopes):
-        kind, level, left = scope
-        if kind == "guard":
-            if not level.startswith("disallow"):
-                return ["recorded"]
-            scope[2] -= 1
-            return ["recorded" if left > 0 else "refused"]
-        if left is None or left > 0:
-            scope[2] = None if left is None else left - 1
-            return ["allowed"]
-    return ["recorded"]
-
-
-def played(tree: Any, report: GuardReport) -> list[str]:
-    """What becomes of them under real guards."""
-    if tree is not None:
-        (kind, level, left), inside = tree
-        scope = guard(level=level, max_syncs=left) if kind == "guard" else allow_sync(reason="meant", max_syncs=left)
-        with scope:
-            return [word for one in inside for word in played(one, report)]
-    try:
-        implicit()
-    except SyncError:
-        return ["refused"]
-    return ["allowed" if report.events[-1].allowed else "recorded"]
-
-
-@settings(max_examples=200, deadline=None)
-@given(NESTS)
-def test_nested_scopes_do_as_the_model_says(tree: Any) -> None:
-    with guard(level="allow") as report:
-        words = played(tree, report)
-    assert words == modelled(tree, [])
-    assert len(report.events) == len(words)
 
 
 def test_the_report_has_the_schema_of_the_linter() -> None:

@@ -75,6 +75,7 @@ def test_marked_tests_fail_where_they_wait_and_say_so_shortly(run: Run) -> None:
     assert "test_it.py:14:5: NSL101 scalar-index-write: this makes the host wait for the device [h2d]" in failure
     assert "instead: t.index_fill_(dim, idx, s)" in failure
     assert len(failure.strip().splitlines()) < 12
+    assert "from:    test_it.py:14 in `test_store`\n" in failure
     summary = output.partition("waits of the host for a device")[2]
     assert "test_it.py:14:5 NSL101 scalar-index-write [h2d] 1x in 1 test\n" in summary
     assert "test_it.py:22:12 NSL201 item-read [d2h] 1x in 1 test\n" in summary
@@ -120,6 +121,65 @@ def test_wrong_settings_are_named(text: str, options: list[str], ini: str, said:
     code, output = run(text or "def test_it(): ...\n", *options, ini=ini)
     assert code != 0
     assert said in output
+
+
+def test_a_guard_that_cannot_be_made_harms_no_other_test(run: Run) -> None:
+    code, output = run("""
+import pytest, torch
+
+@pytest.mark.nosync(levl="log")
+def test_wrong(): ...
+
+@pytest.mark.nosync
+def test_right(): torch.zeros(3, device="cuda")
+""")
+    assert code == 1
+    assert "1 passed, 1 error" in output
+    assert (
+        "test_it.py::test_wrong: guard() got an unexpected keyword argument 'levl': nosync(level=..., max_syncs=0"
+        in output
+    )
+
+
+@pytest.mark.skipif(importlib.util.find_spec("anyio") is None, reason="anyio is not installed")
+def test_coroutines_are_guarded(run: Run) -> None:
+    code, output = run(
+        """
+import asyncio, pytest, torch
+
+@pytest.mark.nosync
+@pytest.mark.anyio
+async def test_it(anyio_backend_name):
+    await asyncio.sleep(0)
+    torch.zeros(3, device="cuda")[0] = 1
+""",
+        "-p",
+        "anyio.pytest_plugin",
+    )
+    assert code == 1
+    assert "test_it.py:8:5: NSL101 scalar-index-write" in output
+
+
+def test_classes_of_unittest_are_guarded(run: Run) -> None:
+    code, output = run("""
+import pytest, torch, unittest
+
+@pytest.mark.nosync
+class TestIt(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.table = torch.zeros(3, device="cuda")
+        cls.table[0] = 1  # what is set up once may wait
+
+    def test_free(self):
+        self.table.add_(1)
+
+    def test_waits(self):
+        self.table[0] = 1
+""")
+    assert code == 1
+    assert "1 failed, 1 passed" in output
+    assert "test_it.py:15:9: NSL101 scalar-index-write" in output
 
 
 def test_reasons_are_shown(run: Run) -> None:

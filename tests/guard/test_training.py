@@ -203,6 +203,13 @@ def test_functions_of_the_user_mark_what_they_write_and_are_watched_in_the_backw
     ]  # fmt: skip
 
 
+def test_anomaly_detection_reads_a_number_for_each_gradient(report: GuardReport) -> None:
+    x = leaf(3)
+    with pytest.warns(UserWarning, match="Anomaly Detection"), torch.autograd.detect_anomaly():
+        (x * 2).sum().backward()
+    assert [event.row for event in report.events] == ["d2h.scalar_param"] * 2
+
+
 def test_waits_in_hooks_are_put_to_the_hook(report: GuardReport) -> None:
     x = leaf(3)
     x.register_hook(lambda grad: grad * (1 if grad.sum() > 0 else 2))

@@ -16,7 +16,7 @@ from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
 from nosync_lint.guard.simulated.attention import attend_by_parts
 from nosync_lint.guard.simulated.canary import sing
-from nosync_lint.guard.simulated.compiling import EagerOnly
+from nosync_lint.guard.simulated.compiling import EagerOnly, script_what_is_replaced
 from nosync_lint.guard.simulated.device_api import stand_in
 from nosync_lint.guard.simulated.device_guard import install
 from nosync_lint.guard.simulated.dispatch import SimulatedDevice
@@ -88,6 +88,7 @@ class Simulation(Backend):
         self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         self._cudnn = torch._C._get_cudnn_enabled()
         try:
+            script_what_is_replaced(self._patches)
             stand_in(self._patches)
             bridge(self._patches)
             refuse(self._patches)

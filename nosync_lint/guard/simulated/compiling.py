@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.jit._builtins
 
 from nosync_lint.guard.operations.constructs import within
 from nosync_lint.guard.patches import Patches
@@ -34,6 +35,25 @@ class EagerOnly:
         rules: Any = sys.modules.get("torch._dynamo.trace_rules")
         if rules is not None and not self._was_loaded:
             rules.get_torch_obj_rule_map.cache_clear()
+
+
+def script_what_is_replaced(patches: Patches) -> None:
+    """`torch.jit.script` knows the functions of torch by what they are: stand-ins count as what they stand for.
+
+    To be called before anything is replaced: what torch knows it finds once, by looking.
+    """
+    torch.jit._builtins._get_builtin_table()  # type: ignore[no-untyped-call]
+    find: Any = torch.jit._builtins._find_builtin
+    patches.set(torch.jit._builtins, "_find_builtin", lambda function: find(_original(function)))
+
+
+def _original(function: Any) -> Any:
+    while str(getattr(function, "__module__", "")).startswith(_GUARD) and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+_GUARD = __name__.rpartition(".")[0]
 
 
 def _cond(

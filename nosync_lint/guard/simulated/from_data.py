@@ -29,6 +29,7 @@ def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
         found = original(_read(data) if _holds(data) else data, *args, **kwargs)
         return pin(found) if pin_memory else found
 
+    made.__wrapped__ = original  # type: ignore[attr-defined]
     return made
 
 

@@ -35,11 +35,11 @@ def name_devices(patches: Patches) -> None:
 
 
 @cache
-def _factories() -> list[str]:
-    """The functions of torch that make tensors where they are told."""
+def _factories() -> tuple[str, ...]:
+    """The functions of torch that take a device, by name."""
     known = torch.utils._device._device_constructors()
-    names = [name for name, value in vars(torch).items() if callable(value) and value in known]
-    return sorted({*names, *_LIKE, *_FROM_DATA})
+    names = {name for name, value in vars(torch).items() if callable(value) and value in known}
+    return tuple(sorted(names.union(_LIKE, _FROM_DATA)))
 
 
 def _named(device: Any) -> Any:
@@ -68,6 +68,7 @@ def _made(original: Callable[..., Any]) -> Callable[..., Any]:
             adopt(found)
         return found
 
+    made.__wrapped__ = original  # type: ignore[attr-defined]
     return made
 
 

@@ -10,6 +10,7 @@ import torch
 import torch.autograd.forward_ad
 import torch.export
 from torch import Tensor
+from torch._functorch import eager_transforms
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
@@ -28,6 +29,13 @@ _FAKES = "fake tensors cannot be made of those that hold another: use modules an
 _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
 _CAPTURES = "nothing is launched that could be captured"
 
+_INSIDE = {
+    "grad_impl": "grad",
+    "grad_and_value_impl": "grad_and_value",
+    "_vjp_with_argnums": "vjp",
+    "_jvp_with_argnums": "jvp",
+}
+"""What the transforms run, for those whose names were imported before the guard."""
 _WITH_TENSORS: tuple[tuple[Any, str, str, str], ...] = (
     (torch.jit, "trace", "torch.jit.trace", "the tracer sees the tensors inside"),
     (torch.export, "export", "torch.export.export", _FAKES),
@@ -43,6 +51,10 @@ def refuse(patches: Patches) -> None:
         patches.set(torch.func, name, _made(name, getattr(torch.func, name)))
     for name in _CALLS:
         patches.set(torch.func, name, _checked(f"torch.func.{name}", _DIFFERENTIATES, getattr(torch.func, name)))
+    for inside, name in _INSIDE.items():
+        if hasattr(eager_transforms, inside):
+            function = getattr(eager_transforms, inside)
+            patches.set(eager_transforms, inside, _checked(f"torch.func.{name}", _DIFFERENTIATES, function))
     for name in _NESTED:
         function = getattr(torch.nested, name)
         patches.set(
