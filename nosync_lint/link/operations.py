@@ -194,9 +194,11 @@ class Operations:
         return Value("tensor", where, rank, dtype, trust=trust, why=told.why)
 
     def compare(self, left: Value, right: Value) -> Value:
-        """`==`, `<` and the like: a bool tensor where a tensor takes part."""
+        """`==`, `<` and the like: a bool tensor where a tensor takes part, and not known where one may."""
         result = self.binary("+", left, right)
-        return result._replace(dtype="bool") if result.kind == "tensor" else Value("bool")
+        if result.kind == "tensor":
+            return result._replace(dtype="bool")
+        return UNKNOWN if "unknown" in (left.kind, right.kind) else Value("bool")
 
     def _result(self, row: Mapping[str, Any], operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value:
         result = row.get("result", "tensor")

@@ -247,6 +247,26 @@ def test_attention_is_that_of_the_host_in_every_build(
     assert seen.events == []
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_flexible_attention_gives_the_numbers_of_the_host(report: GuardReport) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    host, offset = torch.rand(1, 2, 128, 8, requires_grad=True), torch.arange(2)
+    device, moved = to_device(host), to_device(offset)
+    mask = create_block_mask(lambda b, h, q, k: q >= k + moved[h], 1, 2, 128, 128, device="cuda")
+    report.events.clear()
+    found = torch.compile(flex_attention)(device, device, device, block_mask=mask)
+    attended = host @ host.mT / 8**0.5
+    below = torch.arange(128)[:, None] >= torch.arange(128) + offset[:, None, None]
+    expected = attended.masked_fill(~below, -torch.inf).softmax(-1).nan_to_num() @ host
+    torch.testing.assert_close(to_host(found), expected.detach())
+    found.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(to_host(device.grad), host.grad)
+    assert report.events == []
+
+
 def test_a_module_keeps_its_parameters_when_it_moves(report: GuardReport) -> None:
     net = nn.Linear(2, 2)
     net.tied = net.weight

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 import torch.jit._builtins
+from torch._higher_order_ops.flex_attention import FlexAttentionHOP, sdpa_dense
 
 from nosync_lint.guard.operations.constructs import within
 from nosync_lint.guard.patches import Patches
+from nosync_lint.guard.scopes import unseen
+from nosync_lint.guard.simulated.tensor import SimulatedTensor
 
 
 class EagerOnly:
@@ -26,6 +30,7 @@ class EagerOnly:
         self._stance = torch.compiler.set_stance("force_eager") if self._was_loaded else None
         patches.set(torch, "compile", _not_compiled)
         patches.set(torch, "cond", _cond)
+        patches.set(FlexAttentionHOP, "__call__", _attention(FlexAttentionHOP.__call__))
 
     def end(self) -> None:
         """Compiling works as before."""
@@ -63,6 +68,20 @@ def _cond(
     with within("cond", "torch.cond"):
         taken = bool(pred)
     return (true_fn if taken else false_fn)(*operands)
+
+
+@cache
+def _attention(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`flex_attention` is meant to be compiled, and traces its backward: what it computes runs instead, and as the
+    kernel waits for nothing, nothing of that is seen."""
+
+    def attention(self: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(query, SimulatedTensor):
+            return original(self, query, *args, **kwargs)
+        with unseen():
+            return sdpa_dense(query, *args, **kwargs)
+
+    return attention
 
 
 def _not_compiled(model: Callable[..., Any] | None = None, **_: Any) -> Any:
