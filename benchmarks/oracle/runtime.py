@@ -13,6 +13,8 @@ _library: Any = _harness.m
 
 SYNCHRONISATIONS = ("stream", "device", "event", "msync")
 """Waits for a stream, the device or an event, and blocking copies, as the harness counts them."""
+AS_IT_IS = -1
+"""For `reads_give`: small reads give what the memory holds, as all others do."""
 
 
 @dataclass(frozen=True, slots=True)
