@@ -1,6 +1,6 @@
 """Values and gradients on the simulated device beside those of the host, over torch's own database of operations.
 
-usage: python -m benchmarks.guard_sweep [NAME ...]
+usage: python -m benchmarks.guard_sweep.values [NAME ...]
 
 The first two samples of every operation, float32 where it takes that. An operation is equal if all results are, and,
 where it differentiates, the gradients of their sum. Needs `expecttest`, which torch's database imports.
@@ -8,30 +8,19 @@ where it differentiates, the gradients of their sum. Needs `expecttest`, which t
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from benchmarks.guard_sweep.samples import SEED, database, moved, samples
 from nosync_lint.guard import guard, to_device, to_host
 
 SAMPLES = 2
-SEED = 7
-
-
-def samples(operation: Any) -> Iterator[Any]:
-    """Inputs of an operation on the host."""
-    dtype = torch.float32 if torch.float32 in operation.dtypes else next(iter(operation.dtypes))
-    gradients = operation.supports_autograd and dtype.is_floating_point
-    torch.manual_seed(SEED)
-    return islice(operation.sample_inputs("cpu", dtype, requires_grad=gradients), SAMPLES)
 
 
 def outcome(operation: Any, given: Any, args: Any, kwargs: Any) -> tuple[list[Tensor], list[Tensor | None], set[str]]:
@@ -45,21 +34,13 @@ def outcome(operation: Any, given: Any, args: Any, kwargs: Any) -> tuple[list[Te
     return found, [one.grad for one in leaves], {one.device.type for one in found}
 
 
-def moved(sample: Any, move: Any) -> tuple[Any, Any, Any]:
-    def one(value: Any) -> Any:
-        return move(value) if isinstance(value, Tensor) else value
-
-    given, args, kwargs = tree_map(one, (sample.input, tuple(sample.args), dict(sample.kwargs)))
-    return given, args, kwargs
-
-
 def copied(tensor: Tensor) -> Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
 def verdict(operation: Any) -> str:
     """`equal`, or what is not."""
-    for sample in samples(operation):
+    for sample in samples(operation, SAMPLES):
         try:
             expected, gradients, _ = outcome(operation, *moved(sample, copied))
         except Exception as error:
@@ -87,12 +68,10 @@ RANDOM = frozenset({"empty", "new_empty", "empty_like", "new_empty_strided", "em
 
 
 def main() -> None:
-    database: Any = importlib.import_module("torch.testing._internal.common_methods_invocations")
     warnings.simplefilter("ignore")
     counts: Counter[str] = Counter()
-    for operation in database.op_db:
-        name = f"{operation.name}.{operation.variant_test_name}".rstrip(".")
-        if not operation.dtypes or (sys.argv[1:] and name not in sys.argv[1:]):
+    for name, operation in database().items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         said = verdict(operation)
         counts[said.partition(":")[0].partition(" ")[0]] += 1
