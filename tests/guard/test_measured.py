@@ -148,6 +148,20 @@ def test_a_wait_outside_of_operations_is_told_with_the_next() -> None:
     assert [(event.known, event.operation) for event in report.events] == [(False, "runtime")]
 
 
+def test_what_waited_before_the_guard_is_not_told() -> None:
+    waits, report = Turned(), GuardReport()
+    with MeasuredDevice(waits):
+        torch.ones(3)
+    waits.turned += 1
+    token = enter(Rules(dict.fromkeys(Direction, Level.DISALLOW), 0, report, (), frozenset()))
+    try:
+        with MeasuredDevice(waits):
+            torch.ones(3)
+    finally:
+        leave(token)
+    assert report.events == []
+
+
 def test_without_a_recorder_the_table_decides() -> None:
     report = GuardReport()
     token = enter(Rules(dict.fromkeys(Direction, Level.ALLOW), 0, report, (), frozenset()))

@@ -28,6 +28,7 @@ class MeasuredDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, waits: Waits) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._waits = waits
+        waits.since()  # what was before is nobody's
         self._thread = threading.get_ident()
         self.calling: Context | None = None
 
@@ -46,8 +47,8 @@ class MeasuredDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operation.composite:
             with self:
                 return func.decompose(*args, **kwargs)
-        if self._waits.since() and not _in_whole():
-            self._tell(saw_elsewhere)
+        if self._waits.since() and not _in_whole() and threading.get_ident() == self._thread:
+            saw_elsewhere()
         if COPIES.pending:
             note_read(operation, args, kwargs)
         try:
