@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import torch
+from torch.utils import _python_dispatch
 
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
@@ -26,6 +27,9 @@ from nosync_lint.guard.simulated.named_devices import name_devices
 from nosync_lint.guard.simulated.patches import Patches
 from nosync_lint.guard.simulated.refusals import refuse
 
+_FLAGS = [name for name, value in vars(_python_dispatch).items() if name.startswith("_is_in_") and type(value) is bool]
+"""What torch remembers of modes for the whole process: those of threads that cross leave it wrong."""
+
 
 class Simulation:
     """The device while any guard is open: attributes of torch are replaced once, each thread has its own mode."""
@@ -35,7 +39,7 @@ class Simulation:
         self._guards = 0
         self._patches = Patches()
         self._eager = EagerOnly()
-        self._lifts_only_host = self._cudnn = True
+        self._cudnn = True
         self._works = False
 
     def enter(self) -> str:
@@ -85,9 +89,10 @@ class Simulation:
             raise CannotSimulate(
                 "there is a real device, and the guard cannot watch one yet: hide it with CUDA_VISIBLE_DEVICES="
             )
-        self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         self._cudnn = torch._C._get_cudnn_enabled()
         try:
+            for name in _FLAGS:
+                self._patches.set(_python_dispatch, name, getattr(_python_dispatch, name))
             script_what_is_replaced(self._patches)
             stand_in(self._patches)
             bridge(self._patches)
@@ -98,14 +103,12 @@ class Simulation:
             show_the_device(self._patches)
             attend_by_parts(self._patches)
             self._eager.begin(self._patches)
-            torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)
         except BaseException:
             self._end()
             raise
 
     def _end(self) -> None:
-        torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)
         torch._C._set_cudnn_enabled(self._cudnn)
         self._eager.end()
         self._patches.undo()

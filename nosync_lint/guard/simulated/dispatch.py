@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ from nosync_lint.models import load
 
 _C: Any = torch._C
 _exclude: Callable[[Any, bool], None] = _C._dispatch_tls_set_dispatch_key_excluded
+_is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
 _AUTOGRAD, _IN_PLACE_OR_VIEW = _C.DispatchKey.AutogradFunctionality, _C.DispatchKey.ADInplaceOrView
 _RESHAPING = frozenset(
     {
@@ -125,6 +126,16 @@ def _learn(func: Any) -> Operation:
 
 class SimulatedDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every operation of its thread: factories for the device, copies to it, and those on its tensors."""
+
+    def __enter__(self) -> Self:
+        self._lifts_only_host = _C._only_lift_cpu_tensors()
+        _C._set_only_lift_cpu_tensors(True)  # Python data for the device comes to us first; a thread has its own switch
+        found: Self = super().__enter__()  # type: ignore[no-untyped-call]
+        return found
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
+        _C._set_only_lift_cpu_tensors(self._lifts_only_host)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -226,6 +237,7 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Runs on inner tensors with the keys of autograd, which the dispatcher has taken away by the time we are asked."""
     if torch.is_inference_mode_enabled():
         return func(*args, **kwargs)
+    graph, views = _is_excluded(_AUTOGRAD), _is_excluded(_IN_PLACE_OR_VIEW)
     _exclude(_AUTOGRAD, False)
     _exclude(_IN_PLACE_OR_VIEW, False)
     before, THREAD.inside = THREAD.inside, True
@@ -233,8 +245,8 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return func(*args, **kwargs)
     finally:
         THREAD.inside = before
-        _exclude(_AUTOGRAD, True)
-        _exclude(_IN_PLACE_OR_VIEW, True)
+        _exclude(_AUTOGRAD, graph)
+        _exclude(_IN_PLACE_OR_VIEW, views)
 
 
 _COPY_INTO = torch.ops.aten.copy_.default
