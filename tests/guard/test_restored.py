@@ -119,6 +119,23 @@ assert not differences(), differences()
 canary.EXPECTED = expected
 with guard(): torch.zeros(3, device="cuda")
 """,
+    "threads whose guards cross": """
+import threading
+first, second = guard(), guard()
+def inner():
+    second.__enter__()
+    entered.set()
+    left.wait()
+    second.__exit__(None, None, None)
+entered, left = threading.Event(), threading.Event()
+first.__enter__()
+thread = threading.Thread(target=inner)
+thread.start()
+entered.wait()
+first.__exit__(None, None, None)
+left.set()
+thread.join()
+""",
     "threads": """
 import threading
 def work(level):

@@ -8,12 +8,13 @@ import torch
 
 from nosync_lint.guard import listener, stub
 from nosync_lint.guard.backend import THREAD, Backend
+from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotGuard
 from nosync_lint.guard.measured.calls import replace_calls
 from nosync_lint.guard.measured.dispatch import MeasuredDevice
 from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.copies import read_early
-from nosync_lint.guard.operations.mode_flags import Flags, flags, put_back
+from nosync_lint.guard.operations.modes import Flags, flags, put_back
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
@@ -28,7 +29,6 @@ class Measurement(Backend):
         self.name = name
         self._patches = Patches()
         self._waits = Waits(_recorder())
-        self._lifts_only_host = False
         self._flags: Flags = {}
 
     def works(self) -> bool:
@@ -46,25 +46,25 @@ class Measurement(Backend):
     def _release(self) -> str:
         if self.name == "stub" and not stub.is_loaded():
             raise CannotGuard(
-                "the stub runtime is not there: start with `python -m nosync_lint.guard.stub -m pytest`, "
-                "on Linux, with a CUDA build of torch"
+                "the stub runtime is not there: start with `pytest -o nosync_backend=stub`, or with "
+                "`python -m nosync_lint.guard.stub program.py`, on Linux, with a CUDA build of torch"
             )
         if self.name == "cuda" and stub.is_loaded():
             raise CannotGuard('this process runs on the stub runtime: guard with backend="stub"')
         if not torch.cuda.is_available():
             raise CannotGuard(f'torch {torch.__version__} finds no CUDA device: guard with backend="simulated"')
-        return causes().release
+        try:
+            return causes().release
+        except UnknownRelease as error:
+            raise CannotGuard(str(error)) from error
 
     def _begin(self) -> None:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._flags = flags()
-        self._lifts_only_host = torch._C._only_lift_cpu_tensors()
-        torch._C._set_only_lift_cpu_tensors(True)  # else what `torch.tensor` copies to the device is not seen
         replace_calls(self._patches, self._waits, lambda: THREAD.mode)
         read_early(self._patches)
 
     def _end(self) -> None:
-        torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)
         self._patches.undo()
         put_back(self._flags)
 

@@ -9,16 +9,15 @@ from contextlib import contextmanager
 from contextvars import Context, copy_context
 from typing import Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
-
 from nosync_lint.guard.measured.waits import Waits
 from nosync_lint.guard.operations.constructs import THREAD, in_backward
 from nosync_lint.guard.operations.copies import COPIES, note_copy, note_read
+from nosync_lint.guard.operations.modes import DeviceMode
 from nosync_lint.guard.operations.sightings import entries, judge, meet, saw_elsewhere, saw_measured
 from nosync_lint.guard.operations.table import Operation, causes, operation_of
 
 
-class MeasuredDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class MeasuredDevice(DeviceMode):  # type: ignore[no-untyped-call]
     """Sees every operation of its thread, and those of the engine's threads that go back for it.
 
     `calling` is the context of the thread while it waits for the engine: guards belong to a thread, and the engine has
@@ -26,15 +25,11 @@ class MeasuredDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, waits: Waits) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._waits = waits
         waits.since()  # what was before is nobody's
         self._thread = threading.get_ident()
         self.calling: Context | None = None
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # without this, each operation would go through one more wrapper
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:

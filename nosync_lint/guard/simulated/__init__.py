@@ -10,7 +10,7 @@ from nosync_lint.guard.backend import Backend
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotSimulate
 from nosync_lint.guard.operations.copies import read_early
-from nosync_lint.guard.operations.mode_flags import Flags, flags, put_back
+from nosync_lint.guard.operations.modes import Flags, flags, put_back
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.scopes import unseen
@@ -38,7 +38,7 @@ class Simulation(Backend):
         super().__init__()
         self._patches = Patches()
         self._eager = EagerOnly()
-        self._lifts_only_host = self._cudnn = True
+        self._cudnn = True
         self._flags: Flags = {}
         self._works = False
 
@@ -85,7 +85,6 @@ class Simulation(Backend):
                 'there is a real device: guard it with backend="cuda", or hide it with CUDA_VISIBLE_DEVICES='
             )
         self._flags = flags()
-        self._lifts_only_host = torch._C._only_lift_cpu_tensors()
         self._cudnn = torch._C._get_cudnn_enabled()
         try:
             script_what_is_replaced(self._patches)
@@ -99,14 +98,12 @@ class Simulation(Backend):
             show_the_device(self._patches)
             attend_by_parts(self._patches)
             self._eager.begin(self._patches)
-            torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)
         except BaseException:
             self._end()
             raise
 
     def _end(self) -> None:
-        torch._C._set_only_lift_cpu_tensors(self._lifts_only_host)
         torch._C._set_cudnn_enabled(self._cudnn)
         self._eager.end()
         self._patches.undo()

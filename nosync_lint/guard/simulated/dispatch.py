@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from nosync_lint.guard.operations.constructs import THREAD, as_device
 from nosync_lint.guard.operations.copies import COPIES, note_copy, note_read
+from nosync_lint.guard.operations.modes import DeviceMode
 from nosync_lint.guard.operations.pinning import is_pinned, pin
 from nosync_lint.guard.operations.sightings import judge, saw_tagged
 from nosync_lint.guard.operations.table import OPERATIONS, Operation, causes, operation_of
@@ -29,12 +29,8 @@ WAY_BACK = "nosync_way_back"
 """Marks nodes of the graph that copy between devices: the row of the copy of the gradient, which is a blocking one."""
 
 
-class SimulatedDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class SimulatedDevice(DeviceMode):  # type: ignore[no-untyped-call]
     """Sees every operation of its thread: factories for the device, copies to it, and those on its tensors."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing here is compiled: without this, each operation would go through one more wrapper
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return execute(func, args, kwargs or {})
