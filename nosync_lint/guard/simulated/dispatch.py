@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nosync_lint.guard.causes import Causes, release_of
 from nosync_lint.guard.simulated.conditions import Call, Parameters, named, parameters
 from nosync_lint.guard.simulated.constructs import THREAD, as_device, kind, within
+from nosync_lint.guard.simulated.crossings import COPIES, remember
 from nosync_lint.guard.simulated.kernels import on_host, stand_in_for
 from nosync_lint.guard.simulated.leaves import LEAVES
 from nosync_lint.guard.simulated.pinning import is_pinned, pin
@@ -171,6 +172,9 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if simulated or to_device:
         inner_kwargs.pop("pin_memory", None)
         out = _with_autograd(LEAVES.get(func, func), inner_args, inner_kwargs)
+        if func in COPIES:
+            target, source = (args[0], args[1]) if operation.mutates else (None, args[0])
+            remember(out, source, to_device if target is None else isinstance(target, SimulatedTensor))
     else:
         out = func(*args, **kwargs)
     if operation.reshapes:
