@@ -288,7 +288,7 @@ def test_the_backward_of_the_host_is_the_hosts_and_that_of_the_device_is_found_f
     device = to_device(torch.ones((4, 4), requires_grad=True))
     loss = device.trace().to("cpu", non_blocking=True)
     loss.backward()
-    assert [event.row for event in report.events] == ["bw.index_fill_value"]
+    assert [event.row for event in report.events] == ["h2d.to_blocking", "bw.index_fill_value"]
 
 
 BACKWARDS: list[tuple[str, Callable[[Tensor], Tensor]]] = [
