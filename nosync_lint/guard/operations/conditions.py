@@ -73,14 +73,16 @@ def _masks(call: Call) -> list[Tensor]:
 
 
 def _copied(call: Call) -> tuple[Tensor, Direction | None]:
-    """The source of a copy, and its direction; None within the host, within the device, and of nothing."""
+    """The source of a copy, and its direction; None within the host, within the device, and of nothing.
+
+    The backward of a change of type names the device of the inner tensors: it stays where it is.
+    """
     if call.copied is None:
         source, target = call["src"], call["self"]
         if source is None:
             source, device = target, call["device"]
-            kind = ("cuda" if on_device(source) else "cpu") if device is None else torch.device(device).type
-            if on_device(source) and not source.is_cuda:
-                kind = "cuda"  # one that stands for a tensor of the device is named where it lies: its type changes
+            stays = device is None or (on_device(source) and not source.is_cuda)
+            kind = ("cuda" if on_device(source) else "cpu") if stays else torch.device(device).type
         else:
             kind = "cuda" if on_device(target) else target.device.type
         way = {(False, "cuda"): Direction.H2D, (True, "cpu"): Direction.D2H}.get((on_device(source), kind))
@@ -148,6 +150,14 @@ def downloads_to_pageable(call: Call) -> bool:
 def downloads_with_gaps(call: Call) -> bool:
     asked = _copied(call)[1] is Direction.D2H and bool(call["non_blocking"])
     return asked and is_pinned(call["self"]) and _staged(call)
+
+
+def downloads_reordered(call: Call) -> bool:
+    """A copy to memory of the host that is pinned for it, with the channels moved to the end."""
+    order = call["memory_format"]
+    asked = _copied(call)[1] is Direction.D2H and bool(call["non_blocking"])
+    last = order in (torch.channels_last, torch.channels_last_3d)
+    return asked and last and not call["self"].is_contiguous(memory_format=order)
 
 
 # -- index reads and writes --
@@ -258,7 +268,7 @@ def device_deviation(call: Call) -> bool:
 
 
 def sorter(call: Call) -> bool:
-    return call["sorter"] is not None
+    return call["sorter"] is not None and bool(call["sorter"].numel())
 
 
 def checked_lengths(call: Call) -> bool:
@@ -269,9 +279,32 @@ def check_errors(call: Call) -> bool:
     return bool(call["check_errors"])
 
 
+def _matrix(call: Call) -> Tensor:
+    """The matrix that a function of linear algebra is about, under whatever name."""
+    found: Tensor = next(call[name] for name in ("A", "self", "LD") if call[name] is not None)
+    return found
+
+
 def not_empty(call: Call) -> bool:
-    first = call["A"] if call["A"] is not None else call["self"]
-    return bool(first.numel())
+    return bool(_matrix(call).numel())
+
+
+def empty(call: Call) -> bool:
+    return not call["self"].numel()
+
+
+def complex_hermitian(call: Call) -> bool:
+    return bool(call["hermitian"]) and call["self"].is_complex() and not_empty(call)
+
+
+def beyond_cublas(call: Call) -> bool:
+    """Whether a matrix is factored by MAGMA: torch's choice between it, cuBLAS and cuSOLVER goes by size."""
+    matrix = _matrix(call)
+    rows, columns = matrix.shape[-2:]
+    if not matrix.numel():
+        return False
+    batch = matrix.numel() // (rows * columns)
+    return rows != columns or (batch > 1 and rows > 16 and (rows > 128 or batch > 16))
 
 
 def named(name: str) -> Callable[[Call], bool]:
@@ -285,10 +318,11 @@ _CONDITIONS = {
     function.__name__: function
     for function in (
         uploads, uploads_from_pageable, uploads_with_gaps, uploads_any, downloads, downloads_to_pageable,
-        downloads_with_gaps, device_mask,
+        downloads_with_gaps, downloads_reordered, device_mask,
         device_mask_not_fill, host_index, host_mask, host_target, host_value, host_value_by_host_mask, host_operand,
         device_value, equal_shapes, device_ends, no_dim, dim, no_output_size, no_range, sorts, long_dimension,
-        simple_draw, device_deviation, sorter, checked_lengths, check_errors, not_empty,
+        simple_draw, device_deviation, sorter, checked_lengths, check_errors, not_empty, empty,
+        complex_hermitian, beyond_cublas,
     )
 }
 # fmt: on

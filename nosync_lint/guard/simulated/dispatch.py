@@ -14,6 +14,7 @@ from nosync_lint.guard.operations.modes import DeviceMode
 from nosync_lint.guard.operations.pinning import is_pinned, pin
 from nosync_lint.guard.operations.sightings import judge, saw_tagged
 from nosync_lint.guard.operations.table import OPERATIONS, Operation, causes, operation_of
+from nosync_lint.guard.simulated.crossings import remember
 from nosync_lint.guard.simulated.kernels import on_host, stand_in_for
 from nosync_lint.guard.simulated.leaves import LEAVES
 from nosync_lint.guard.simulated.tensor import SimulatedTensor, adopt, asks_for_grad, refresh, wrap
@@ -24,9 +25,6 @@ _C: Any = torch._C
 _exclude: Callable[[Any, bool], None] = _C._dispatch_tls_set_dispatch_key_excluded
 _excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
 _AUTOGRAD, _IN_PLACE_OR_VIEW = _C.DispatchKey.AutogradFunctionality, _C.DispatchKey.ADInplaceOrView
-
-WAY_BACK = "nosync_way_back"
-"""Marks nodes of the graph that copy between devices: the row of the copy of the gradient, which is a blocking one."""
 
 
 class SimulatedDevice(DeviceMode):  # type: ignore[no-untyped-call]
@@ -81,8 +79,9 @@ def execute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if simulated or to_device:
         inner_kwargs.pop("pin_memory", None)
         out = _with_autograd(LEAVES.get(func, func), inner_args, inner_kwargs)
-        if func in _COPIES:
-            _remember_way_back(args[0], args[1] if func is _COPY_INTO else args[0], out, to_device)
+        if operation.copies:
+            target, source = (args[0], args[1]) if operation.mutates else (None, args[0])
+            remember(out, source, to_device if target is None else isinstance(target, SimulatedTensor))
     else:
         out = func(*args, **kwargs)
     if operation.copies:
@@ -144,17 +143,6 @@ def _with_autograd(func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         THREAD.inside = inside
         _exclude(_AUTOGRAD, before[0])
         _exclude(_IN_PLACE_OR_VIEW, before[1])
-
-
-_COPY_INTO = torch.ops.aten.copy_.default
-_COPIES = frozenset({_COPY_INTO, torch.ops.aten._to_copy.default})
-
-
-def _remember_way_back(target: Any, source: Any, out: Any, to_device: bool) -> None:
-    """Notes at a node of the graph that the gradient goes to another device than it comes from: it waits for that."""
-    onto_device = isinstance(target, SimulatedTensor) if target is not source else to_device
-    if isinstance(source, SimulatedTensor) is not onto_device and out.grad_fn is not None:
-        out.grad_fn.metadata[WAY_BACK] = "d2h.cpu" if onto_device else "h2d.to_blocking"
 
 
 # -- operations of extensions --

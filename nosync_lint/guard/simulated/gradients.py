@@ -14,7 +14,7 @@ from torch import Tensor
 from nosync_lint.guard.operations.constructs import as_device, users_code
 from nosync_lint.guard.operations.table import causes
 from nosync_lint.guard.patches import Patches
-from nosync_lint.guard.simulated.dispatch import WAY_BACK
+from nosync_lint.guard.simulated import crossings
 from nosync_lint.guard.simulated.tensor import HELD, SimulatedTensor, unwrapped, wrap
 from nosync_lint.guard.witness import Sight, saw
 from nosync_lint.models import load
@@ -47,7 +47,7 @@ def _engine(roots: Any) -> Iterator[None]:
         yield
         return
     waiting = [(node, row) for node in nodes if (row := _row_of(node)) is not None]
-    hooks = [node.register_prehook(partial(_waits, row, node.name())) for node, row in waiting]
+    hooks = [node.register_prehook(partial(_waits, row, _name(node))) for node, row in waiting]
     try:
         with as_device(backward=True):
             yield
@@ -73,12 +73,31 @@ def _rows() -> dict[str, dict[str, Any]]:
     return {name: entry for entry in load("dispatch")["backward"] for name in entry["names"]}
 
 
+def _name(node: Any) -> str:
+    """The name of a node: some carry their namespace."""
+    return str(node.name()).rpartition("::")[2]
+
+
+def _has_dimensions(node: Any) -> bool:
+    return bool(node._saved_self.dim())
+
+
+def _several_along_dim(node: Any) -> bool:
+    tensor, dim = node._saved_self, node._saved_dim
+    if dim >= 1 << 63:  # a negative number, which torch shows without its sign
+        dim -= 1 << 64
+    return bool(tensor.dim() and tensor.numel() and tensor.shape[dim] > 1)
+
+
+_CONDITIONS = {"has_dimensions": _has_dimensions, "several_along_dim": _several_along_dim}
+
+
 def _row_of(node: Any) -> str | None:
-    """The row of a node that waits on a device, where torch runs another formula here; None of any other."""
-    if WAY_BACK in node.metadata:
-        return str(node.metadata[WAY_BACK])
-    entry = _rows().get(node.name())
-    if entry is None or not causes().holds(entry["row"]):
+    """The row of a node that waits on a device where it does not here: torch runs another formula, or copies across."""
+    entry = _rows().get(_name(node))
+    if entry is None:
+        return crossings.row_of(node)
+    if not causes().holds(entry["row"]) or ("when" in entry and not _CONDITIONS[entry["when"]](node)):
         return None
     followed = [following for following, _ in node.next_functions]
     wanted = entry.get("gradient", 0)
