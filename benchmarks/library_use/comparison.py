@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.oracle.seen import Extent
 from benchmarks.oracle.statements import Statement, statements
 from nosync_lint.finding import Confidence, Finding, Heat
 
@@ -34,6 +33,10 @@ class Place:
     def best(self) -> Finding | None:
         """The report that is shown first: by heat, then by confidence."""
         return max(self.reported, key=lambda one: (one.heat is Heat.HOT, one.confidence.rank), default=None)
+
+    @property
+    def is_hot(self) -> bool:
+        return any(one.heat is Heat.HOT for one in self.reported)
 
     @property
     def by_default(self) -> bool:
