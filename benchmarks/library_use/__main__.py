@@ -2,8 +2,8 @@
 
 usage: python -m benchmarks.library_use FOLDER [PACKAGE ...]
 
-Needs what benchmarks/library_use/requirements.txt names. `programs/` use the packages on `device="cuda"`; what was seen is
-kept in FOLDER, and a package whose record is there is not run again. With packages, what comes out is only printed.
+Needs what benchmarks/library_use/requirements.txt names. `programs/` use the packages on `device="cuda"`; what was seen
+is kept in FOLDER, and a package whose record is there is not run again. With packages, what comes out is only printed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from benchmarks.document import DOCS, circumstances, table, write_part
 from benchmarks.library_use.comparison import Compared, Place, compare
 from benchmarks.library_use.linted import Line, Linted, lint
 from benchmarks.library_use.reasons import Reasons
+from nosync_lint.finding import Heat
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-PACKAGES = ("torch_geometric", "transformers")
+PACKAGES = ("kornia", "torch_geometric", "transformers")
 
 
 def main() -> int:
@@ -63,7 +64,7 @@ def guarded(package: str, home: Path, folder: Path) -> tuple[dict[str, Any], str
     """What the guard saw while the programs of a package ran, and how many of them ran to their end."""
     seen, rows, output = (folder / f"{package}-{kind}" for kind in ("guard.json", "rows.json", "output.txt"))
     if not seen.exists():
-        command = [
+        command: list[str | Path] = [
             sys.executable, "-m", "pytest", "-q", "--tb=short", "-c", PROGRAMS / "pytest.ini",
             "-p", "benchmarks.library_use.executed", f"--executed-in={home}", f"--executed-json={rows}",
             "--nosync-all", f"--nosync-json={seen}", PROGRAMS / f"test_{package}.py",
@@ -87,27 +88,33 @@ def _sections(package: str, passed: str, compared: Compared, linted: Linted) -> 
         f"Programs: {passed}. {compared.ran} statements of functions of the package ran that could wait; "
         f"{compared.elsewhere} waits were in the programs or in other packages."
     )
-    yield _counts(compared)
+    lines = linted.lines(one.key for one in compared.guard_only)
+    yield _counts(compared, lines)
     yield _by_rule(compared)
+    yield _judged(compared, reasons)
     yield "Waits that the linter does not report:"
-    yield _unreported(compared.guard_only, linted.lines(one.key for one in compared.guard_only), reasons)
+    yield _unreported(compared.guard_only, lines, reasons)
     yield "Reports of statements that ran and did not wait:"
     yield _unseen(compared.linter_only, reasons)
 
 
-def _counts(compared: Compared) -> str:
-    waited = [*compared.both, *compared.guard_only]
-    hot = [one for one in waited if one.by_default]
+def _counts(compared: Compared, lines: dict[tuple[str, int], Line]) -> str:
+    both = compared.both
+    waited = [*both, *compared.guard_only]
+    hot_reported = [one for one in both if one.is_hot]
+    hot = [*hot_reported, *(one for one in compared.guard_only if lines[one.key].heat == Heat.HOT)]
+    shown = [one for one in both if one.by_default]
+    idle = compared.linter_only
     rows: list[Sequence[object]] = [
         ("waited under the guard", len(waited), ""),
-        ("of these reported, at any heat and confidence", *_share(compared.both, waited)),
-        ("of these reported by the same rule", *_share([one for one in compared.both if one.same_rule], waited)),
-        ("of these reported without options (hot, likely)", *_share(hot, waited)),
-        ("reported, and did not wait", len(compared.linter_only), ""),
-        (
-            "of these reported without options (hot, likely)",
-            *_share([one for one in compared.linter_only if one.by_default], compared.linter_only),
-        ),
+        ("of these reported, at any heat and confidence", *_share(both, waited)),
+        ("of these reported by the same rule", *_share([one for one in both if one.same_rule], waited)),
+        ("of these reported without options (hot, likely)", *_share(shown, waited)),
+        ("waited in code that the linter calls hot", len(hot), ""),
+        ("of these reported, at any confidence", *_share(hot_reported, hot)),
+        ("of these reported without options (hot, likely)", *_share(shown, hot)),
+        ("reported, and did not wait", len(idle), ""),
+        ("of these reported without options (hot, likely)", *_share([one for one in idle if one.by_default], idle)),
     ]
     return table(("statements that ran", "count", "share"), rows)
 
@@ -123,6 +130,15 @@ def _by_rule(compared: Compared) -> str:
     codes = sorted(waited.keys() | idle.keys())
     rows = [(code, waited[code], waited[code] - missed[code], missed[code], idle[code]) for code in codes]
     return table(("rule", "waited", "of these reported", "not reported", "reported, did not wait"), rows)
+
+
+def _judged(compared: Compared, reasons: Reasons) -> str:
+    """How many disagreements there are by who is right."""
+    unreported, idle = (
+        Counter(reasons.why(one)[0] for one in some) for some in (compared.guard_only, compared.linter_only)
+    )
+    rows = [(who, unreported[who], idle[who]) for who in sorted(unreported.keys() | idle.keys())]
+    return table(("who is right", "waited, not reported", "reported, did not wait"), rows)
 
 
 def _unreported(places: Sequence[Place], lines: dict[tuple[str, int], Line], reasons: Reasons) -> str:

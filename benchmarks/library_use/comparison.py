@@ -35,6 +35,10 @@ class Place:
         return max(self.reported, key=lambda one: (one.heat is Heat.HOT, one.confidence.rank), default=None)
 
     @property
+    def is_hot(self) -> bool:
+        return any(one.heat is Heat.HOT for one in self.reported)
+
+    @property
     def by_default(self) -> bool:
         """Whether a run without options reports the statement."""
         return any(one.heat is Heat.HOT and one.confidence.rank >= Confidence.LIKELY.rank for one in self.reported)

@@ -50,5 +50,5 @@ def lint(folder: Path, release: str) -> Linted:
     settings = Settings(select=SYNCHRONISATIONS, heat="any", min_confidence="possible", target_torch=release)
     with contextlib.chdir(folder.parent):
         report = run([folder.name], settings, cache=False)
-    assert report.program is not None
+    assert isinstance(report.program, Program)
     return Linted(report.findings, report.program)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from benchmarks.library_use.comparison import Place
 
@@ -14,23 +16,21 @@ UNREAD = ("?", "not read yet")
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """The reasons of one package, by file and by the text of the first line of a statement."""
+    """The groups of one package: each says who is right and why, at which rows of which files; of all without rows."""
 
-    _known: dict[tuple[str, str], tuple[str, str]]
+    _package: str
+    _groups: list[dict[str, Any]]
 
     @staticmethod
     def of(package: str) -> Reasons:
         """Those of `reasons.toml`."""
-        groups = tomllib.loads(FILE.read_text(encoding="utf-8")).get(package, [])
-        return Reasons(
-            {
-                (f"{package}/{filename}", text): (group["right"], group["why"])
-                for group in groups
-                for filename, texts in group["at"].items()
-                for text in texts
-            }
-        )
+        return Reasons(package, tomllib.loads(FILE.read_text(encoding="utf-8")).get(package, []))
 
     def why(self, place: Place) -> tuple[str, str]:
         """Who is right at a place, and why."""
-        return self._known.get((place.filename, place.text), UNREAD)
+        name = place.filename.removeprefix(f"{self._package}/")
+        for group in self._groups:
+            for pattern, rows in group["at"].items():
+                if fnmatchcase(name, pattern) and (not rows or place.row in rows):
+                    return group["right"], group["why"]
+        return UNREAD

@@ -134,6 +134,13 @@ def holding(record: FunctionRecord, seq: int, block: int) -> Iterator[tuple[Expr
                 yield from _parts(one.test, True)
 
 
+def left_over(record: FunctionRecord, later: Definition, block: int) -> Iterator[tuple[Expr, bool]]:
+    """The tests that held wherever an earlier value was not replaced by a later definition that may not have run."""
+    one = record.blocks[later.block]
+    if one.test is not None and one.form in ("if", "else") and one.parent in enclosing(record.blocks, block):
+        yield from _parts(one.test, one.form == "else")
+
+
 def _parts(test: Expr, outcome: bool) -> Iterator[tuple[Expr, bool]]:
     """The simple tests inside a compound one whose outcome follows."""
     if test[0] == "unary" and test[1] == "not":

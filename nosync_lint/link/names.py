@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from nosync_lint.index.records import Definition, Expr
 from nosync_lint.link.annotations import Annotations
 from nosync_lint.link.dispatch import Dispatch
-from nosync_lint.link.flow import holding, narrowed_by, reaching, tested_place
+from nosync_lint.link.flow import holding, left_over, narrowed_by, reaching, tested_place
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Module, Project
 from nosync_lint.link.solver import Node, Solver
@@ -79,6 +79,8 @@ class Names(ABC):
                     voters.append(self.solver.read(("param", function.number, index)))
                 elif not found and record.form in ("class", "module"):
                     return self._outer(name, function)
+            if len(voters) > 1 and ("name", name) in self._asked(function):
+                voters = self._not_replaced(name, voters, found, at)
             value = vote(voters) if voters else UNKNOWN
             if value.kind in FILLED and function.local_fills(name):
                 return with_fills(value, self.solver.read(("fills", function.number, name)))
@@ -87,6 +89,16 @@ class Names(ABC):
         if index is not None:
             return self.solver.read(("param", function.number, index))
         return self._outer(name, function)
+
+    def _not_replaced(self, name: str, values: list[Value], found: list[Definition], at: At) -> list[Value]:
+        """What a name may be by its definitions, the latest first: where `if not isinstance(x, Tensor): x = ...` left
+        an earlier value, it is a tensor."""
+        tests: list[tuple[Expr, bool]] = []
+        for number, value in enumerate(values):
+            values[number] = self._by_tests(("name", name), value, tests, at.function)
+            if number < len(found) and found[number].seq < at.seq:
+                tests += left_over(at.function.record, found[number], at.block)
+        return values
 
     def _here(self, function: Function, found: list[Definition], entry: bool) -> tuple[list[Definition], bool]:
         """Definitions without those of branches for other platforms, unless there are no others."""
@@ -200,7 +212,10 @@ class Names(ABC):
         asked = self._asked(function)
         if not asked or expr not in asked:
             return value
-        for test, outcome in holding(function.record, at.seq, at.block):
+        return self._by_tests(expr, value, holding(function.record, at.seq, at.block), function)
+
+    def _by_tests(self, expr: Expr, value: Value, tests: Iterable[tuple[Expr, bool]], function: Function) -> Value:
+        for test, outcome in tests:
             where = tested_place(test, expr, outcome)
             if where is not None and value.kind in ("tensor", "unknown"):
                 return value._replace(kind="tensor", where=where)
@@ -209,7 +224,9 @@ class Names(ABC):
             one = test[1][-1] == "isinstance"
             declared = self.annotations.declared(test[2][-1], function) if one else Value("tensor")
             if not outcome:
-                value = UNKNOWN if declared.kind == value.kind == "tensor" else value
+                parts = test[2][-1][1] if one and test[2][-1][0] == "tuple" else ()
+                kinds = {declared.kind, *(self.annotations.declared(part, function).kind for part in parts)}
+                value = UNKNOWN if value.kind in kinds - {"object", "unknown"} else value
             elif (declared.known and declared.kind != value.kind) or (
                 declared.kind == "object" and declared.ref != value.ref and not value.exact
             ):

@@ -43,8 +43,9 @@ def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
 
 def _histogram(values: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """The host counts numbers with a fraction only; the device counts integers as well, as models with experts do."""
-    counted: Tensor = _aten.histc.default(values if values.is_floating_point() else values.double(), bins, min, max)
-    return counted.to(values.dtype)
+    if values.is_floating_point():
+        return values.histc(bins, min, max)
+    return values.double().histc(bins, min, max).to(values.dtype)
 
 
 def _plain_attention(*_: Any, **__: Any) -> int:
