@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import subprocess
-import sys
-import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +13,8 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 
-from nosync_lint.guard import CannotSimulate, GuardReport, SyncError, guard, register_kernel, to_device, to_host
-from nosync_lint.guard.simulated import SIMULATION, Simulation, device_guard
-from nosync_lint.guard.simulated.leaves import LEAVES
+from nosync_lint.guard import GuardReport, SyncError, guard, register_kernel, to_device, to_host
+from nosync_lint.guard.simulated import SIMULATION, Simulation
 
 OWNERS: list[Any] = [
     torch, torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.nvtx, torch.accelerator, torch.autograd, torch.func,
@@ -532,65 +528,6 @@ def test_containers_move_without_being_counted(report: GuardReport) -> None:
     assert report.events == []
 
 
-def test_a_torch_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation = Simulation()
-    monkeypatch.setattr("nosync_lint.guard.simulated.SIMULATION", simulation)
-    with monkeypatch.context() as broken:
-        broken.setitem(LEAVES, torch.ops.aten.index_put_.default, lambda table, *_: table)
-        with pytest.raises(CannotSimulate, match="computes other values on the simulated device"), guard():
-            pass
-    assert not torch.cuda.is_available()
-    with guard() as seen:
-        pass
-    assert seen.events == []
-
-
-def test_a_torch_that_brings_no_guard_that_does_nothing_gets_one() -> None:
-    """As torch 2.9 is; in a process of its own, because the guard stays."""
-    code = """
-import torch
-from nosync_lint.guard import guard, to_host
-vars(torch._C).pop("_ensureCUDADeviceGuardSet", None)
-with guard(level="allow") as report:
-    x = torch.ones(2, device="cuda").requires_grad_()
-    (x * 2).sum().backward()
-    assert to_host(x.grad).tolist() == [2.0, 2.0]
-    x.detach()[0] = 3
-assert [event.code for event in report.events] == ["NSL101"]
-"""
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
-
-
-def test_such_a_torch_on_a_machine_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(torch._C, "_ensureCUDADeviceGuardSet", raising=False)
-    monkeypatch.setattr("platform.machine", lambda: "pdp11")
-    device_guard.install.cache_clear()
-    with pytest.raises(CannotSimulate, match=r"on pdp11: torch 2\.10 or newer is needed"), guard():
-        pass
-    assert not torch.cuda.is_available()
-
-
-def test_a_guard_that_does_nothing_outlives_the_thread_that_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch 2.10 and 2.11 keep it in memory of that thread."""
-    asked: list[threading.Thread] = []
-    monkeypatch.setattr(torch, "__version__", "2.10.0")
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    ask = "_ensureCUDADeviceGuardSet"
-    monkeypatch.setattr(torch._C, ask, lambda: asked.append(threading.current_thread()), raising=False)
-    device_guard.install.cache_clear()
-    thread = threading.Thread(target=device_guard.install)
-    thread.start()
-    thread.join()
-    assert asked[0] is not thread
-    assert asked[0].is_alive()
-
-
-def test_a_real_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(CannotSimulate, match="there is a real device"), guard(backend="simulated"):
-        pass
-
-
 def test_a_guard_may_be_entered_anywhere() -> None:
     """Also the first one of a process, which tries the device before it is used."""
     for simulation in (Simulation(), SIMULATION):
@@ -622,24 +559,6 @@ def test_python_data_is_pinned_and_branches_are_read(report: GuardReport) -> Non
     assert torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a, (x,)).is_cuda
     assert x.to("meta").is_meta
     assert [event.row for event in report.events] == ["d2h.cond"]
-
-
-def test_a_process_that_opened_a_guard_may_fork_one_that_trains() -> None:
-    """Torch cannot go back in a process that was forked from one which has."""
-    code = """
-import os, torch
-from nosync_lint.guard import guard
-with guard():
-    pass
-child = os.fork()
-if not child:
-    with guard():
-        x = torch.ones(2, device="cuda").requires_grad_()
-        x.sum().backward()
-    os._exit(0)
-raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
 
 
 def test_a_wait_of_the_backward_is_refused_like_any_other() -> None:
