@@ -1,4 +1,4 @@
-"""The 151 constructs of the specification and two more, on the device of this process: simulated, stubs, or a GPU."""
+"""The 151 constructs of the specification and three more, on the device of this process: simulated, stub, or a GPU."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def test_the_verdict_is_that_of_the_device(case: Case) -> None:
     assert all(event.span.row == 1 and event.filename.startswith("/constructs/") for event in events)
 
 
-def test_there_are_153_constructs() -> None:
-    assert len({case.construct for case in CASES}) == len(CASES) == 153
+def test_there_are_154_constructs() -> None:
+    assert len({case.construct for case in CASES}) == len(CASES) == 154
