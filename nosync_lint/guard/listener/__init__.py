@@ -11,14 +11,13 @@ for is seen, also by thrust inside it; libraries that bring a runtime of their o
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import tempfile
 from pathlib import Path
 
 from nosync_lint.guard.stub.build import SOURCES, cache_folder, compiled, finished, link_runtime, runtime_needed
 from nosync_lint.guard.stub.errors import StubError
 from nosync_lint.guard.stub.recorder import Recorder, Runtime
+from nosync_lint.guard.stub.release import torch_to_come
 
 _FORWARD = Path(__file__).with_name("forward.c")
 _RECORD = SOURCES / "record.c"
@@ -36,12 +35,7 @@ def load() -> None:
     global _runtime
     if _runtime is not None:
         return
-    if "torch" in sys.modules:
-        raise StubError("torch is imported already: the listener must be loaded before the first import of it")
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise StubError("torch is not installed: install a CUDA build of torch in this environment")
-    soname = runtime_needed(Path(spec.origin).parent)
+    soname = runtime_needed(torch_to_come("the listener"))
     folder = cache_folder("listener", soname, (_FORWARD, *sorted(SOURCES.glob("*.[ch]"))))
     if not folder.is_dir():
         build(soname, folder)

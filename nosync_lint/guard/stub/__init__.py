@@ -17,14 +17,12 @@ Needs Linux, gcc, binutils and nothing but the standard library. See docs/stub_r
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import sys
-from pathlib import Path
 
 from nosync_lint.guard.stub.build import RUNTIME, cached
 from nosync_lint.guard.stub.errors import StubError
 from nosync_lint.guard.stub.recorder import Call, Recorder, Runtime, pageable_copies
+from nosync_lint.guard.stub.release import torch_to_come
 
 __all__ = ["Call", "Recorder", "StubError", "is_loaded", "load", "pageable_copies", "reads_give", "recorder"]
 
@@ -43,12 +41,7 @@ def load() -> None:
     global _runtime
     if _runtime is not None:
         return
-    if "torch" in sys.modules:
-        raise StubError("torch is imported already: call nosync_lint.guard.stub.load() before the first import of it")
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise StubError("torch is not installed: install a CUDA build of torch in this environment")
-    folder = cached(Path(spec.origin).parent)
+    folder = cached(torch_to_come("the stub runtime"))
     os.environ.setdefault("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")  # memory is new for each tensor, and so reads as zero
     (runtime,) = folder.glob(f"{RUNTIME.removeprefix('lib')}.so*")
     loaded = Runtime(runtime)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +50,16 @@ class Release:
             f"no headers of CUDA {self.cuda[0]} in {' or '.join(map(str, folders))}: "
             f"pip install '{distribution}=={self.cuda[0]}.{self.cuda[1]}.*' beside torch"
         )
+
+
+def torch_to_come(what: str) -> Path:
+    """The package folder of the torch that will be imported. Raises `StubError` where it is, or where there is none."""
+    if "torch" in sys.modules:
+        raise StubError(f"torch is imported already: {what} must be loaded before the first import of it")
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise StubError("torch is not installed: install a CUDA build of torch in this environment")
+    return Path(spec.origin).parent
 
 
 def release_of(package: Path) -> Release:
