@@ -19,6 +19,7 @@ from nosync_lint.guard.simulated.dispatch import SimulatedDevice, causes
 from nosync_lint.guard.simulated.files import load_through_host
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
+from nosync_lint.guard.simulated.lazy import make_later
 from nosync_lint.guard.simulated.patches import Patches
 from nosync_lint.guard.simulated.refusals import refuse
 
@@ -97,6 +98,7 @@ class Simulation:
             refuse(self._patches)
             read_elements(self._patches)
             load_through_host(self._patches)
+            make_later(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_only_lift_cpu_tensors(True)
             torch._C._set_cudnn_enabled(False)

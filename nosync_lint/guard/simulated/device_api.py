@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nosync_lint.guard.simulated.constructs import within
 from nosync_lint.guard.simulated.dispatch import saw_wait
+from nosync_lint.guard.simulated.lazy import moving
 from nosync_lint.guard.simulated.patches import Patches
 from nosync_lint.guard.simulated.streams import Current, Event, Stream, StreamContext
 from nosync_lint.guard.simulated.tensor import DEVICE
@@ -54,7 +55,7 @@ def stand_in(patches: Patches) -> None:
 def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
     def apply(self: Any, fn: Any, recurse: bool = True) -> Any:
         with within("module", "a module that is moved"):
-            return original(self, fn, recurse)
+            return original(self, moving(fn), recurse)
 
     return apply
 
