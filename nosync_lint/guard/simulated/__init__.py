@@ -24,6 +24,7 @@ from nosync_lint.guard.simulated.files import load_through_host
 from nosync_lint.guard.simulated.from_data import read_elements
 from nosync_lint.guard.simulated.gradients import bridge
 from nosync_lint.guard.simulated.hooks import show_the_device
+from nosync_lint.guard.simulated.lazy import make_later
 from nosync_lint.guard.simulated.moves import onto_device, onto_host
 from nosync_lint.guard.simulated.named_devices import name_devices
 from nosync_lint.guard.simulated.refusals import refuse
@@ -97,6 +98,7 @@ class Simulation(Backend):
             name_devices(self._patches)
             show_the_device(self._patches)
             attend_by_parts(self._patches)
+            make_later(self._patches)
             self._eager.begin(self._patches)
             torch._C._set_cudnn_enabled(False)
         except BaseException:

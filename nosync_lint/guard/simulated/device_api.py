@@ -14,6 +14,7 @@ from torch import Tensor
 from nosync_lint.guard.operations.constructs import within
 from nosync_lint.guard.operations.sightings import saw_wait
 from nosync_lint.guard.patches import Patches
+from nosync_lint.guard.simulated.lazy import moving
 from nosync_lint.guard.simulated.streams import Current, Event, Stream, StreamContext
 from nosync_lint.guard.simulated.tensor import DEVICE
 
@@ -59,7 +60,7 @@ def stand_in(patches: Patches) -> None:
 def _apply(original: Callable[..., Any]) -> Callable[..., Any]:
     def apply(self: Any, fn: Any, recurse: bool = True) -> Any:
         with within("module", "a module that is moved"):
-            return original(self, fn, recurse)
+            return original(self, moving(fn), recurse)
 
     return apply
 
