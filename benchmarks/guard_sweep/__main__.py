@@ -61,7 +61,8 @@ def main() -> int:
     counts = Counter(one.verdict for one in sums)
     print(", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
     wrong = unexplained(sums, known)
-    print("\n".join(wrong), file=sys.stderr)
+    for line in wrong:
+        print(line, file=sys.stderr)
     return 1 if wrong else 0
 
 

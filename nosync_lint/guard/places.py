@@ -22,7 +22,9 @@ _GUARD = str(Path(__file__).parent)
 _STANDARD = sysconfig.get_path("stdlib")
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 _SCRIPTS = sysconfig.get_path("scripts")
-_RUNNERS = frozenset({"_pytest", "pluggy", "pytest", "pytest_asyncio", "anyio", "xdist", "execnet", "__channelexec__"})
+_RUNNERS = frozenset(
+    {"_pytest", "pluggy", "pytest", "pytest_asyncio", "anyio", "xdist", "execnet", "__channelexec__", "coverage"}
+)
 """Packages that run tests: their frames are no callers."""
 _HANDLERS = ("__torch_dispatch__", "__torch_function__")
 
