@@ -35,6 +35,21 @@ def test_a_histogram_counts_integers_too(dtype: torch.dtype, report: GuardReport
     assert report.events == []
 
 
+def test_a_product_may_be_summed_in_a_wider_type(report: GuardReport) -> None:
+    torch.manual_seed(0)
+    left, right, added = (to_device(torch.rand(3, 3).to(torch.bfloat16)) for _ in range(3))
+    wide = [to_host(one).float() for one in (left, right, added)]
+    found = [
+        torch.mm(left, right, out_dtype=torch.float32),
+        torch.bmm(left[None], right[None], out_dtype=torch.float32)[0],
+        torch.addmm(added, left, right, out_dtype=torch.float32, beta=2, alpha=3),
+        torch.baddbmm(added[None], left[None], right[None], out_dtype=torch.float32, beta=2, alpha=3)[0],
+    ]
+    plain, sum_of_both = wide[0] @ wide[1], 2 * wide[2] + 3 * (wide[0] @ wide[1])
+    torch.testing.assert_close([to_host(one) for one in found], [plain, plain, sum_of_both, sum_of_both])
+    assert report.events == []
+
+
 class Scaled(torch.autograd.Function):
     generate_vmap_rule = True
 

@@ -48,6 +48,17 @@ def _histogram(values: Tensor, bins: int = 100, min: float = 0, max: float = 0) 
     return values.double().histc(bins, min, max).to(values.dtype)
 
 
+def _product(left: Tensor, right: Tensor, out_dtype: torch.dtype) -> Tensor:
+    """A product that is summed in a wider type, which only the device has."""
+    return left.to(out_dtype) @ right.to(out_dtype)
+
+
+def _added_product(
+    added: Tensor, left: Tensor, right: Tensor, out_dtype: torch.dtype, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
+    return beta * added.to(out_dtype) + alpha * _product(left, right, out_dtype)
+
+
 def _plain_attention(*_: Any, **__: Any) -> int:
     return 0  # SDPBackend.MATH: made of operations that every device has
 
@@ -63,6 +74,10 @@ LEAVES: dict[Any, Callable[..., Any]] = {
     _aten._thnn_fused_lstm_cell.default: _lstm_cell,
     _aten._thnn_fused_gru_cell.default: _gru_cell,
     _aten.histc.default: _histogram,
+    _aten.mm.dtype: _product,
+    _aten.bmm.dtype: _product,
+    _aten.addmm.dtype: _added_product,
+    _aten.baddbmm.dtype: _added_product,
     _aten._fused_sdp_choice.default: _plain_attention,
     _aten._embedding_bag_forward_only.default: _aten._embedding_bag.default,
     _aten._conj.default: torch.conj_physical,
