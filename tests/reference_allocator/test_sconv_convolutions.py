@@ -82,7 +82,9 @@ def normed(y: torch.Tensor, residual: torch.Tensor, norm_weight: torch.Tensor, e
     warps = lanes[:, 0].clone()
     for reach in (16, 8, 4, 2, 1):
         warps[:reach] += warps[reach : 2 * reach]
-    scale = 1.0 / torch.sqrt(warps[0] / r.numel() + eps)
+    scale = 1.0 / torch.tensor(
+        math.sqrt((warps[0] / r.numel() + eps).item())
+    )  # not torch's: of some CPUs it is an ulp off
     return r.bfloat16(), (r * scale * norm_weight.float()).bfloat16()
 
 
