@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from benchmarks.gpu import bandwidth, compaction, frees, launches, same_bits, same_tables, trace
-from benchmarks.gpu.report import Check, Part, circumstances, summary, write
+from benchmarks.gpu.report import Check, Part, finished
 
 Measure = Callable[[str], Part]
 PARTS: dict[str, Measure] = {
@@ -65,10 +65,7 @@ def main() -> int:
         print(f"benchmarks.gpu.allocator: {lacking}")
         return 2
     found = measured("cuda", {name: PARTS[name] for name in names})
-    print(", ".join(f"{key} {value}" for key, value in circumstances().items()))
-    print(f"written to {write('allocator', found)}\n")
-    print(summary(found))
-    return 0 if all(check.met for part in found.values() for check in part.checks) else 1
+    return finished("allocator", found)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.gpu.report import Cell, Check, Part, circumstances, summary, write
+from benchmarks.gpu.report import Cell, Check, Part, finished
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("tests/guard/test_constructs.py", "tests/guard/test_measured.py", "tests/guard/test_early_reads.py")
@@ -107,10 +107,7 @@ def main() -> int:
     parts = {"h1": constructs(backend), "h2": overhead()}
     for part in parts.values():
         print(f"{part.told()}\n")
-    print(", ".join(f"{key} {value}" for key, value in circumstances().items()))
-    print(f"written to {write('guard', parts)}\n")
-    print(summary(parts))
-    return 0 if all(check.met for part in parts.values() for check in part.checks) else 1
+    return finished("guard", parts)
 
 
 if __name__ == "__main__":

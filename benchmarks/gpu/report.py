@@ -61,6 +61,14 @@ def summary(parts: Mapping[str, Part]) -> str:
     return table(("part", "target", "measured", "met"), rows)
 
 
+def finished(name: str, parts: Mapping[str, Part]) -> int:
+    """Writes everything and prints the short table; returns the exit code: 1 where a target is missed."""
+    print(", ".join(f"{key} {value}" for key, value in circumstances().items()))
+    print(f"written to {write(name, parts)}\n")
+    print(summary(parts))
+    return 0 if all(check.met for part in parts.values() for check in part.checks) else 1
+
+
 def write(name: str, parts: Mapping[str, Part]) -> Path:
     """Writes everything as JSON into `$OUT`, or `build/gpu`; returns where it is."""
     path = Path(os.environ.get("OUT") or ROOT / "build" / "gpu") / f"{name}.json"

@@ -16,13 +16,36 @@ from nosync_lint.report.json import as_json
 from nosync_lint.source import Span
 
 
+class _Placed:
+    """What stands at a place in the user's code, and goes to another process as a record."""
+
+    __slots__ = ()
+    filename: str
+    span: Span
+    chain: tuple[Hop, ...]
+
+    @property
+    def place(self) -> str:
+        return f"{self.filename}:{self.span.row}:{self.span.column}"
+
+    def as_record(self) -> dict[str, Any]:
+        """All of it as JSON's own types, for `from_record` in another process."""
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # type: ignore[call-overload]
+        return record
+
+    def _callers(self) -> list[str]:
+        """The line of text that tells of them, where there are any."""
+        named = " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain)
+        return [f"  from:    {named}"] if named else []
+
+
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(_Placed):
     """One wait of the host, at the place in the user's code that it comes from.
 
     `row` names the row of the model that says so, `code` and `name` the rule that reports it. `hidden`: the host may
-    wait inside the driver, which nothing but a profiler shows. `known` is false for an operation that the table does
-    not hold and that torch's own tags speak of. `allowed` and `suppressed` are reasons: of an `allow_sync`, and of a
+    wait inside the driver, which nothing but a profiler shows. `known` is false for one that no row speaks of:
+    torch's own tags do, or it was measured. `allowed` and `suppressed` are reasons: of an `allow_sync`, and of a
     comment. `chain` leads from the place up to its callers; `text` is the line of source.
     """
 
@@ -51,19 +74,10 @@ class Event:
         """Whether this is a wait that nobody has answered for."""
         return not self.hidden and self.allowed is None and self.suppressed is None
 
-    @property
-    def place(self) -> str:
-        return f"{self.filename}:{self.span.row}:{self.span.column}"
-
     def fingerprint(self, number: int = 1) -> str:
         """A name that survives moved lines: rule, file, the text of the line, and which of equals, from 1."""
         key = [self.code, self.filename, " ".join(self.text.split()), str(number)]
         return blake2b("\0".join(key).encode(errors="surrogateescape"), digest_size=8).hexdigest()
-
-    def as_record(self) -> dict[str, Any]:
-        """The event as JSON's own types, for `from_record` in another process."""
-        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return record
 
     @staticmethod
     def from_record(record: dict[str, Any]) -> Event:
@@ -84,13 +98,11 @@ class Event:
         lines += [f"  why:     {self.why}"]
         lines += [f"  instead: {self.cure}"] if self.cure else []
         lines += [f"  row:     {self.row}"] if self.known else []
-        if self.chain:
-            lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._callers()])
 
 
 @dataclass(frozen=True, slots=True)
-class EarlyRead:
+class EarlyRead(_Placed):
     """Memory of the host that was read, or written, while an asynchronous copy may still write it: a race.
 
     `copied` is the place of the copy. No wait of the host lies between, and no event of a stream that was asked for.
@@ -103,15 +115,6 @@ class EarlyRead:
     chain: tuple[Hop, ...]
     copied: str
 
-    @property
-    def place(self) -> str:
-        return f"{self.filename}:{self.span.row}:{self.span.column}"
-
-    def as_record(self) -> dict[str, Any]:
-        """The read as JSON's own types, for `from_record` in another process."""
-        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return record
-
     @staticmethod
     def from_record(record: dict[str, Any]) -> EarlyRead:
         """The read that `as_record` gave."""
@@ -123,9 +126,7 @@ class EarlyRead:
         lines += [f"    {self.text}"] if self.text else []
         lines.append(f"  what:    {self.what} on what {self.copied} copies with non_blocking=True")
         lines.append("  instead: record an event after the copy, and wait for it before the read")
-        if self.chain:
-            lines.append("  from:    " + " <- ".join(f"{hop.filename}:{hop.row} {hop.note}" for hop in self.chain))
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._callers()])
 
 
 class EarlyReadError(Exception):

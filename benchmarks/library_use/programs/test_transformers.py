@@ -150,27 +150,21 @@ TRANSLATORS: dict[str, tuple[str, str, dict[str, Any]]] = {
         },
     ),
 }
+SWIN = {
+    "image_size": 32,
+    "patch_size": 2,
+    "embed_dim": 16,
+    "depths": [1, 1],
+    "num_heads": [2, 2],
+    "window_size": 4,
+}
 VISION: dict[str, dict[str, Any]] = {
     "ViT": {"image_size": 16, "patch_size": 4},
     "DeiT": {"image_size": 16, "patch_size": 4},
     "Beit": {"image_size": 16, "patch_size": 4, "use_relative_position_bias": True},
     "Dinov2": {"image_size": 16, "patch_size": 4},
-    "Swin": {
-        "image_size": 32,
-        "patch_size": 2,
-        "embed_dim": 16,
-        "depths": [1, 1],
-        "num_heads": [2, 2],
-        "window_size": 4,
-    },
-    "Swinv2": {
-        "image_size": 32,
-        "patch_size": 2,
-        "embed_dim": 16,
-        "depths": [1, 1],
-        "num_heads": [2, 2],
-        "window_size": 4,
-    },
+    "Swin": SWIN,
+    "Swinv2": SWIN,
     "ConvNext": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
     "ResNet": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]},
     "MobileNetV2": {"image_size": 32, "depth_multiplier": 0.25},

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nosync_lint.guard import listener, stub
-from nosync_lint.guard.backend import THREAD, Backend
+from nosync_lint.guard.backend import Backend
 from nosync_lint.guard.causes import UnknownRelease
 from nosync_lint.guard.events import CannotGuard
 from nosync_lint.guard.measured.calls import replace_calls
@@ -61,7 +61,7 @@ class Measurement(Backend):
     def _begin(self) -> None:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._flags = flags()
-        replace_calls(self._patches, self._waits, lambda: THREAD.mode)
+        replace_calls(self._patches, self._waits)
         read_early(self._patches)
 
     def _end(self) -> None:

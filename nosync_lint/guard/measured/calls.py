@@ -10,36 +10,34 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from nosync_lint.guard.measured.dispatch import MeasuredDevice
+from nosync_lint.guard.backend import THREAD
 from nosync_lint.guard.measured.waits import Waits
-from nosync_lint.guard.operations.constructs import LABELS, labelled, stored, within
+from nosync_lint.guard.operations.constructs import LABELS, LOADED, WAITS, WHOLE, labelled, stored, within
 from nosync_lint.guard.operations.copies import COPIES
 from nosync_lint.guard.operations.sightings import saw_read, saw_wait
 from nosync_lint.guard.patches import Patches
 
-_READ = {
-    (torch.Tensor, "tolist"): ("d2h.tolist", "tensor.tolist()"),
-    (torch.Tensor, "numpy"): ("d2h.cpu", "tensor.numpy(force=True)"),
-    (torch.Tensor, "__repr__"): ("d2h.print", "a tensor as text"),
-    (torch.Tensor, "__format__"): ("d2h.print", "a tensor as text"),
+_READ: dict[tuple[Any, str], tuple[str, str]] = {
+    **{(torch.Tensor, name): known for name, known in WHOLE.items()},
     (torch, "save"): ("d2h.serialise", "torch.save"),
-    (torch, "load"): ("h2d.to_blocking", "torch.load(map_location=...)"),
+    (torch, "load"): LOADED,
 }
 """What reads or writes all of a tensor, with operations of its own or none: it counts once."""
 _MAKE = ((torch, "tensor"), (torch, "as_tensor"), (torch, "asarray"), (torch.Tensor, "new_tensor"))
 """What makes a tensor of Python data: torch asks no mode when it reads the tensors in it."""
-_WAIT = {
-    (torch.cuda, "synchronize"): ("exp.device", "torch.cuda.synchronize()"),
-    (torch.accelerator, "synchronize"): ("exp.device", "torch.accelerator.synchronize()"),
-    (torch.cuda.Stream, "synchronize"): ("exp.stream", "stream.synchronize()"),
-    (torch.cuda, "empty_cache"): ("exp.empty_cache", "torch.cuda.empty_cache()"),
-    (torch.cuda.memory, "empty_cache"): ("exp.empty_cache", "torch.cuda.empty_cache()"),
+_WAIT: dict[tuple[Any, str], tuple[str, str]] = {
+    (torch.cuda, "synchronize"): WAITS["device"],
+    (torch.accelerator, "synchronize"): WAITS["accelerator"],
+    (torch.cuda.Stream, "synchronize"): WAITS["stream"],
+    (torch.cuda.Event, "synchronize"): WAITS["event"],
+    (torch.cuda, "empty_cache"): WAITS["cache"],
+    (torch.cuda.memory, "empty_cache"): WAITS["cache"],
 }
 """Waits that are written out."""
 
 
-def replace_calls(patches: Patches, waits: Waits, mode: Callable[[], MeasuredDevice | None]) -> None:
-    """Replaces them; `mode` gives the one of the thread that calls."""
+def replace_calls(patches: Patches, waits: Waits) -> None:
+    """Replaces them."""
     for name, (kind, text) in LABELS.items():
         patches.set(torch.Tensor, name, labelled(getattr(torch.Tensor, name), kind, text))
     patches.set(torch.Tensor, "__setitem__", stored(torch.Tensor.__setitem__))
@@ -53,9 +51,8 @@ def replace_calls(patches: Patches, waits: Waits, mode: Callable[[], MeasuredDev
     event = torch.cuda.Event
     patches.set(event, "record", _recorded(event.record))
     patches.set(event, "query", _asked(event.query))
-    patches.set(event, "synchronize", _event_wait(event.synchronize, waits))
     engine: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
-    patches.set(torch.autograd, "_engine_run_backward", _going_back(engine, mode))
+    patches.set(torch.autograd, "_engine_run_backward", _going_back(engine))
 
 
 def _as_a_whole(original: Callable[..., Any], row: str, text: str, waits: Waits) -> Callable[..., Any]:
@@ -93,19 +90,19 @@ def _about_device(leaves: list[Any]) -> bool:
     return any(map(_on_device, leaves)) or any(name.partition(":")[0] == "cuda" for name in names)
 
 
+_RECORDED = "_nosync_copies"
+"""Of an event: how many copies to the host were started before it."""
+
+
 def _written_out(original: Callable[..., Any], row: str, text: str, waits: Waits) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         out = original(*args, **kwargs)
         waits.since()
-        saw_wait(row, text)
+        saw_wait(row, text, getattr(args[0], _RECORDED, None) if args else None)
         return out
 
     return call
-
-
-_RECORDED = "_nosync_copies"
-"""Of an event: how many copies to the host were started before it."""
 
 
 def _recorded(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,23 +125,12 @@ def _asked(original: Callable[..., Any]) -> Callable[..., Any]:
     return query
 
 
-def _event_wait(original: Callable[..., Any], waits: Waits) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def synchronize(self: Any) -> None:
-        original(self)
-        waits.since()
-        saw_wait("exp.event", "event.synchronize()", getattr(self, _RECORDED, None))
-
-    return synchronize
-
-
-def _going_back(original: Callable[..., Any], mode: Callable[[], MeasuredDevice | None]) -> Callable[..., Any]:
+def _going_back(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
-        found = mode()
-        if found is None:
+        if THREAD.mode is None:
             return original(*args, **kwargs)
-        with found.engine():
+        with THREAD.mode.engine():
             return original(*args, **kwargs)
 
     return run

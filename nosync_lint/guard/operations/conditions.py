@@ -140,7 +140,7 @@ def downloads(call: Call) -> bool:
 
 def downloads_later(call: Call) -> bool:
     """A copy to the host that is under way when the call returns, if its target is pinned."""
-    return _copied(call)[1] is Direction.D2H and bool(call["non_blocking"]) and not _staged(call)
+    return bool(call["non_blocking"]) and _copied(call)[1] is Direction.D2H and not _staged(call)
 
 
 def downloads_to_pageable(call: Call) -> bool:

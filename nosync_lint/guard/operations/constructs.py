@@ -93,6 +93,24 @@ LABELS = {
 """Methods of tensors by which Python reads them: the construct that each is, and its text."""
 
 
+WHOLE = {
+    "tolist": ("d2h.tolist", "tensor.tolist()"),
+    "numpy": ("d2h.cpu", "tensor.numpy(force=True)"),
+    "__repr__": ("d2h.print", "a tensor as text"),
+    "__format__": ("d2h.print", "a tensor as text"),
+}
+"""Methods of tensors that read all of one: the row of the model, and the text."""
+LOADED = ("h2d.to_blocking", "torch.load(map_location=...)")
+WAITS = {
+    "device": ("exp.device", "torch.cuda.synchronize()"),
+    "accelerator": ("exp.device", "torch.accelerator.synchronize()"),
+    "stream": ("exp.stream", "stream.synchronize()"),
+    "event": ("exp.event", "event.synchronize()"),
+    "cache": ("exp.empty_cache", "torch.cuda.empty_cache()"),
+}
+"""Waits that are written out, in the same way."""
+
+
 def labelled(method: Callable[..., Any], kind: str, text: str) -> Callable[..., Any]:
     """The method as a construct."""
 

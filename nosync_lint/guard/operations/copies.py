@@ -53,8 +53,7 @@ COPIES = Copies()
 
 def note_copy(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
     """Remembers what an operation leaves to be waited for, if it is such a copy."""
-    rules = watching()
-    call = Call(operation.parameters, args, kwargs)
+    call, rules = Call(operation.parameters, args, kwargs), watching()
     if rules is not None and downloads_later(call) and (call["src"] is None or is_pinned(out)):
         COPIES.started += 1
         setattr(out.untyped_storage(), _MARK, _Copy(COPIES.started, here(rules.blame)))

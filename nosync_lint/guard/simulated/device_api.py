@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.operations.constructs import within
+from nosync_lint.guard.operations.constructs import WAITS, within
 from nosync_lint.guard.operations.sightings import saw_wait
 from nosync_lint.guard.patches import Patches
 from nosync_lint.guard.simulated.lazy import moving
@@ -123,15 +123,15 @@ def _nothing() -> Callable[..., Any]:
 
 
 def _synchronize(device: Any = None) -> None:
-    saw_wait("exp.device", "torch.cuda.synchronize()")
+    saw_wait(*WAITS["device"])
 
 
 def _accelerator_synchronize(device: Any = None, /) -> None:
-    saw_wait("exp.device", "torch.accelerator.synchronize()")
+    saw_wait(*WAITS["accelerator"])
 
 
 def _empty_cache() -> None:
-    saw_wait("exp.empty_cache", "torch.cuda.empty_cache()")
+    saw_wait(*WAITS["cache"])
 
 
 def _current_stream(device: Any = None) -> Stream:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from nosync_lint.guard.operations.constructs import LOADED
 from nosync_lint.guard.operations.moves import moved
 from nosync_lint.guard.operations.sightings import saw_read
 from nosync_lint.guard.patches import Patches
@@ -25,7 +26,7 @@ def _load(original: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(map_location, str | torch.device) or torch.device(map_location).type != "cuda":
             return original(f, map_location, *args, **kwargs)
         loaded = original(f, "cpu", *args, **kwargs)
-        saw_read("h2d.to_blocking", "torch.load(map_location=...)")
+        saw_read(*LOADED)
         return moved(loaded, onto_device)
 
     return load

@@ -6,6 +6,7 @@ import itertools
 import time
 from typing import Any
 
+from nosync_lint.guard.operations.constructs import WAITS
 from nosync_lint.guard.operations.copies import COPIES
 from nosync_lint.guard.operations.sightings import saw_wait
 from nosync_lint.guard.simulated.tensor import DEVICE
@@ -34,7 +35,7 @@ class Event:
         return True
 
     def synchronize(self) -> None:
-        saw_wait("exp.event", "event.synchronize()", self._copies)
+        saw_wait(*WAITS["event"], self._copies)
 
     def elapsed_time(self, end_event: Event) -> float:
         if not (self._timing and end_event._timing):
@@ -54,7 +55,7 @@ class Stream:
         self._outer: list[Stream] = []
 
     def synchronize(self) -> None:
-        saw_wait("exp.stream", "stream.synchronize()")
+        saw_wait(*WAITS["stream"])
 
     def query(self) -> bool:
         COPIES.waited()

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nosync_lint.guard.operations.constructs import LABELS, labelled, stored, users_code
+from nosync_lint.guard.operations.constructs import LABELS, WHOLE, labelled, stored, users_code
 from nosync_lint.guard.operations.sightings import saw_read
 
 DEVICE = torch.device("cuda", 0)
@@ -43,7 +43,7 @@ class SimulatedTensor(Tensor):
     # -- what Python reads --
 
     def tolist(self) -> Any:
-        saw_read("d2h.tolist", "tensor.tolist()")
+        saw_read(*WHOLE["tolist"])
         # nosync-lint: ignore[NSL202] the inner tensor is one of the host
         return self._inner.tolist()
 
@@ -53,7 +53,7 @@ class SimulatedTensor(Tensor):
                 "can't convert cuda:0 device type tensor to numpy. "
                 "Use Tensor.cpu() to copy the tensor to host memory first."
             )
-        saw_read("d2h.cpu", "tensor.numpy(force=True)")
+        saw_read(*WHOLE["numpy"])
         # nosync-lint: ignore[NSL203] the inner tensor is one of the host
         return self._inner.numpy(force=True)
 
@@ -61,14 +61,14 @@ class SimulatedTensor(Tensor):
         return self.numpy()
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
-        saw_read("d2h.print", "a tensor as text")
+        saw_read(*WHOLE["__repr__"])
         # nosync-lint: ignore[NSL208] the inner tensor is one of the host
         return f"{repr(self._inner)[:-1]}, device='{DEVICE}')"
 
     def __format__(self, spec: str) -> str:
         if self.dim():
             return object.__format__(self, spec)
-        saw_read("d2h.print", "a tensor as text")
+        saw_read(*WHOLE["__format__"])
         # nosync-lint: ignore[NSL201] the inner tensor is one of the host
         return format(self._inner.item(), spec)
 
