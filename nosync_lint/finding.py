@@ -50,12 +50,46 @@ class Hop:
     note: str
 
 
+class Applicability(StrEnum):
+    """How far a fix may be applied without a look at it.
+
+    A safe one keeps what the program does. An unsafe one may change it where something is not as we believe. One for
+    display is never applied.
+    """
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The text between two places of the file of a finding gives way to another one, which may be empty."""
+
+    span: Span
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A rewrite that cures a finding. Its edits do not overlap, stand in their order, and are made all or none.
+
+    `recipe` names what was rewritten into what, such as `index-fill`: each has its section in the page of the rule.
+    """
+
+    recipe: str
+    applicability: Applicability
+    message: str
+    edits: tuple[Edit, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One defect at one place.
 
     `flow` leads from the hot root (or, for contract rules, through the evidence) to the place; `evidence`
     says why the operand is believed to be what it is. `heat` is None for rules that heat does not apply to.
+    `scope` is the function or class it stands in, qualified within its module and empty at the top of it.
     """
 
     code: str
@@ -74,8 +108,26 @@ class Finding:
     group: str | None = None
     fingerprint: str = ""
     url: str = field(default="")
+    scope: str = ""
+    fix: Fix | None = None
 
     @property
     def order(self) -> tuple[str, int, int, str, str]:
         """Findings are reported in this order, whatever order they were found in."""
         return (self.filename, self.span.row, self.span.column, self.code, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressed:
+    """A finding that is known and accepted: by a comment in the source, or by the baseline.
+
+    `reason` is what the comment or the entry says, `row` where the comment stands in the file of the finding (0 for an
+    entry of the baseline), `form` its form: ignore, noqa, waiver, off, skip-file, or baseline.
+    """
+
+    finding: Finding
+    form: str
+    reason: str
+    row: int = 0
+    owner: str = ""
+    until: str = ""

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from nosync_lint.config import Settings
-from nosync_lint.finding import Confidence, Finding, Heat
+from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.report import Hidden
@@ -26,11 +26,12 @@ HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The findings to show, how many are not shown, and the rules that crashed."""
+    """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover."""
 
     findings: tuple[Finding, ...]
     hidden: Hidden
     failures: tuple[str, ...]
+    suppressed: tuple[Suppressed, ...]
 
 
 class Texts:
@@ -92,6 +93,7 @@ class _Judging:
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
         self._found: list[tuple[Finding, Rule, Place | None]] = []
+        self._suppressed: list[Suppressed] = []
         self._hidden: Counter[str] = Counter()
         self._failures: list[str] = []
         self.suppressions = {
@@ -127,14 +129,10 @@ class _Judging:
         if place is not None and place.statement is not None:
             row, _, end_row, _ = unpack(place.statement)
             first, last = min(first, row), max(last, end_row)
-        covering = self.suppressions.get(filename)
-        if (
-            covering is not None
-            and "suppression" not in rule.sites
-            and covering.cover(rule.code, rule.slug(), first, last)
-        ):
-            self._hidden["suppressed"] += 1
-            return
+        comments = self.suppressions.get(filename)
+        covering = None
+        if comments is not None and "suppression" not in rule.sites:
+            covering = comments.cover(rule.code, rule.slug(), first, last)
         heat, flow, root = None, judgement.flow, None
         if rule.heated and place is not None and place.heat is not None:
             heat, root, flow = place.heat, place.root, place.chain or judgement.flow
@@ -143,15 +141,19 @@ class _Judging:
             if judgement.confidence.rank >= self._least:
                 root, chain = self._program.heat.chain(place.function, span.row, "synchronises here", place.block)
                 flow = chain or judgement.flow
-        if judgement.confidence.rank < self._least:
+        finding = Finding(
+            rule.code, rule.slug(), judgement.message, filename, span, rule.severity, judgement.confidence,
+            judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
+            scope=place.function.record.qualname if place is not None and place.function is not None else "",
+        )  # fmt: skip
+        if covering is not None:
+            self._hidden["suppressed"] += 1
+            self._suppressed.append(Suppressed(finding, covering.form, covering.reason, covering.row))
+        elif judgement.confidence.rank < self._least:
             self._hidden[judgement.confidence.value] += 1
         elif heat is not None and heat not in self._heats:
             self._hidden[heat.value] += 1
         else:
-            finding = Finding(
-                rule.code, rule.slug(), judgement.message, filename, span, rule.severity, judgement.confidence,
-                judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
-            )  # fmt: skip
             self._found.append((finding, rule, place))
 
     def _span(self, place: Place | None) -> Span:
@@ -170,7 +172,10 @@ class _Judging:
         findings = sorted(kept, key=lambda finding: finding.order)
         findings = [f if f.group is None or sinks[f.group] > 1 else replace(f, group=None) for f in findings]
         return Judged(
-            tuple(self._fingerprinted(findings)), Hidden(**self._hidden), tuple(dict.fromkeys(self._failures))
+            tuple(self._fingerprinted(findings)),
+            Hidden(**self._hidden),
+            tuple(dict.fromkeys(self._failures)),
+            tuple(sorted(self._suppressed, key=lambda one: one.finding.order)),
         )
 
     def _confirmed(self, finding: Finding, rule: Rule, place: Place) -> bool:

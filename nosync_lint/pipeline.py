@@ -304,7 +304,8 @@ def _report(
     notes: tuple[str, ...],
     seconds: float,
 ) -> Report:
-    names = {f.filename for f in judged.findings}
+    shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
+    names = {finding.filename for finding in shown}
     resolved, unresolved = program.call_counts
     return Report(
         findings=judged.findings,
@@ -319,6 +320,7 @@ def _report(
         notes=notes,
         program=program,
         sources={name: tuple(texts.lines(name)) for name in sorted(names)},
+        suppressed=judged.suppressed,
     )
 
 

@@ -19,13 +19,13 @@ class Suppressions:
         self._lines = lines
         self._used: set[Pragma] = set()
 
-    def cover(self, code: str, slug: str, first: int, last: int) -> bool:
-        """Whether a comment covers a finding whose statement stands in these rows; the comment counts as used."""
+    def cover(self, code: str, slug: str, first: int, last: int) -> Pragma | None:
+        """The nearest comment that covers a finding whose statement stands in these rows. All that do count as used."""
         covering = [
             pragma for pragma in self._pragmas if self._names(pragma, code, slug) and self._reaches(pragma, first, last)
         ]
         self._used.update(covering)
-        return bool(covering)
+        return max(covering, key=lambda pragma: pragma.row, default=None)
 
     def reaching(self, first: int, last: int) -> list[Pragma]:
         """The comments that cover findings whose statement stands in these rows, whatever rule they name."""

@@ -86,9 +86,8 @@ class SourceText:
         if not self._has_comments:
             return None
         first, last = self.statement(row)
-        if not self._suppressions.cover(code, slug, first, last):
-            return None
-        return next(pragma.reason for pragma in self._suppressions.reaching(first, last))
+        covering = self._suppressions.cover(code, slug, first, last)
+        return None if covering is None else covering.reason
 
 
 @lru_cache(maxsize=512)

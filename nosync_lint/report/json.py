@@ -8,13 +8,14 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from nosync_lint import __version__
-from nosync_lint.finding import Finding, Hop
+from nosync_lint.finding import Finding, Fix, Hop
 from nosync_lint.report import Report
+from nosync_lint.report.formats import Style
 
 SCHEMA_VERSION = 1
 
 
-def write_json(report: Report, out: TextIO) -> None:
+def write(report: Report, out: TextIO, style: Style) -> None:
     """Write a report as one JSON object. It is pure ASCII: every output can encode it, file names included."""
     json.dump(as_json(report), out, indent=2)
     out.write("\n")
@@ -60,9 +61,21 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
         "evidence": _hops(finding.evidence),
         "related": _hops(finding.related),
         "cure": finding.cure,
-        "fix": None,
+        "fix": _fix(finding.fix) if finding.fix else None,
         "url": finding.url or None,
     }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    edits = [
+        {
+            "content": edit.content,
+            "location": {"row": edit.span.row, "column": edit.span.column},
+            "end_location": {"row": edit.span.end_row, "column": edit.span.end_column},
+        }
+        for edit in fix.edits
+    ]
+    return {"applicability": fix.applicability.value, "message": fix.message, "edits": edits}
 
 
 def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:

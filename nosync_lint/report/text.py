@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from nosync_lint.finding import Finding, Hop, Severity
 from nosync_lint.report import Report
+from nosync_lint.report.formats import Style
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,14 +27,14 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
 
-def write_text(report: Report, out: TextIO, *, color: bool, statistics: bool = False) -> None:
-    """Write a report. With `statistics` a count per rule takes the place of the findings.
+def write(report: Report, out: TextIO, style: Style) -> None:
+    """Write a report. With `style.statistics` a count per rule takes the place of the findings.
 
     What comes from the linted files is escaped: it cannot move the cursor, set colours or reorder the line. The time
     taken is told on a terminal only, so that two plain reports of the same input are equal.
     """
-    page: _Page = _Terminal(out, report.sources) if color else _Plain(out)
-    if statistics:
+    page: _Page = _Terminal(out, report.sources) if style.color else _Plain(out)
+    if style.statistics:
         for line in _counts(report.findings):
             page.line(line)
         page.gap()
@@ -49,7 +50,7 @@ def write_text(report: Report, out: TextIO, *, color: bool, statistics: bool = F
     page.line(first, "bold")
     for text in rest:
         page.line(text, "dim")
-    if color and report.seconds:
+    if style.color and report.seconds:
         page.line(f"{report.seconds:.1f} s", "dim")
 
 

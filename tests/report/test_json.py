@@ -10,6 +10,7 @@ from nosync_lint import __version__
 from nosync_lint.finding import Confidence, Finding, Heat, Hop, Severity
 from nosync_lint.report import Hidden, Report
 from nosync_lint.report import json as report_json
+from nosync_lint.report.formats import Style
 from nosync_lint.source import Span
 
 FINDING = Finding(
@@ -34,7 +35,7 @@ FINDING = Finding(
 
 def written(report: Report) -> Any:
     out = io.StringIO()
-    report_json.write_json(report, out)
+    report_json.write(report, out, Style())
     text = out.getvalue()
     assert text.isascii()
     assert text.endswith("}\n")
@@ -113,6 +114,6 @@ def test_a_file_name_that_is_not_text_comes_back_unchanged() -> None:
     name = "b\udcff.py"
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     finding = Finding("NSL000", "unreadable-file", "m", name, Span(1, 1, 1, 1), Severity.ERROR, Confidence.CERTAIN, "c")
-    report_json.write_json(Report((finding,)), out)
+    report_json.write(Report((finding,)), out, Style())
     out.seek(0)
     assert json.loads(out.read())["findings"][0]["filename"] == name

@@ -10,7 +10,8 @@ import pytest
 
 from nosync_lint.finding import Confidence, Finding, Heat, Hop, Severity
 from nosync_lint.report import Hidden, Report
-from nosync_lint.report.text import write_text
+from nosync_lint.report.formats import Style
+from nosync_lint.report.text import write
 from nosync_lint.source import Span
 
 POOL = (
@@ -63,13 +64,13 @@ LOST_TOO = replace(
 
 def plain(report: Report, statistics: bool = False) -> str:
     out = io.StringIO()
-    write_text(report, out, color=False, statistics=statistics)
+    write(report, out, Style(statistics))
     return out.getvalue()
 
 
 def colored(report: Report) -> str:
     out = io.StringIO()
-    write_text(report, out, color=True, statistics=False)
+    write(report, out, Style(color=True))
     return out.getvalue()
 
 
@@ -283,9 +284,7 @@ def test_an_output_without_utf8_gets_ascii_drawing_and_escapes() -> None:
         raw = io.BytesIO()
         out = io.TextIOWrapper(raw, encoding="ascii", newline="")
         finding = replace(WRITE, message="the tensor `größe` stops the host")
-        write_text(
-            Report((finding,), sources={"serve/pool.py": (*POOL[:4], "    # 表")}), out, color=color, statistics=False
-        )
+        write(Report((finding,), sources={"serve/pool.py": (*POOL[:4], "    # 表")}), out, Style(color=color))
         out.flush()
         text = without_ansi(raw.getvalue().decode("ascii"))
         assert "gr\\xf6\\xdfe" in text
@@ -296,7 +295,7 @@ def test_a_file_name_that_is_not_text_can_be_printed() -> None:
     for color in (False, True):
         raw = io.BytesIO()
         out = io.TextIOWrapper(raw, encoding="utf-8")
-        write_text(Report((replace(WRITE, filename="b\udcff.py"),)), out, color=color, statistics=False)
+        write(Report((replace(WRITE, filename="b\udcff.py"),)), out, Style(color=color))
         out.flush()
         assert b"b\\udcff.py:4:9" in raw.getvalue()
 

@@ -1,0 +1,48 @@
+"""`rule`: what a rule is about."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from nosync_lint.commands import Refused
+from nosync_lint.commands.options import nearest_rule
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    rule = commands.add_parser("rule", help="explain a rule")
+    rule.set_defaults(run=run)
+    rule.add_argument("name", nargs="?", metavar="CODE", help="a code or slug")
+    rule.add_argument("--all", action="store_true", help="every rule")
+    rule.add_argument("--output-format", choices=("text", "json"), default="text")
+
+
+def run(options: argparse.Namespace) -> int:
+    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary
+
+    try:
+        if not options.all and not options.name:
+            raise Refused("name a rule, or give --all")
+        chosen = list(rules()) if options.all else [rule for rule in [find(options.name)] if rule is not None]
+    except RulesMissing as error:
+        raise Refused(str(error)) from error
+    if not chosen:
+        raise Refused(
+            f"no rule is called `{options.name}`{nearest_rule(options.name)}; `nosync-lint rule --all` lists them"
+        )
+    if options.output_format == "json":
+        rows = [
+            {
+                "code": rule.code, "name": rule.slug(), "summary": summary(rule), "severity": rule.severity.value,
+                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule),
+            }
+            for rule in chosen
+        ]  # fmt: skip
+        print(json.dumps(rows if options.all else rows[0], indent=2))
+    elif options.all:
+        for rule in chosen:
+            print(f"{rule.code}  {rule.slug():32} {rule.severity.value:8} {summary(rule)}")
+    else:
+        (rule,) = chosen
+        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})\n\n{documentation(rule)}")
+    return 0
