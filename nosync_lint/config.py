@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,15 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """`[budgets]`: how many syncs there may be below a hot root."""
+
+    root: str
+    syncs: int
+    row: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a run is told. Each field is the configuration key of that name with `-` for `_`."""
 
@@ -62,10 +72,15 @@ class Settings:
     respect_gitignore: bool = True
     contract: tuple[Contract, ...] = ()
     census: tuple[Census, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    baseline: str = ""
+    respect_blanket_noqa: bool = False
     # where it came from; not keys
     configured_hot: tuple[str, ...] = field(default=(), compare=False)
     path: Path | None = field(default=None, compare=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    today: date = field(default_factory=date.today, compare=False)
+    """The day on which suppressions are judged."""
 
     def row(self, key: str) -> int:
         """The row of a key in the configuration file, 1 where it is not there."""
@@ -73,7 +88,7 @@ class Settings:
 
 
 _CHOICES = {"heat": ("hot", "warm", "any"), "min_confidence": ("certain", "likely", "possible")}
-_INTERNAL = frozenset({"path", "rows", "configured_hot"})
+_INTERNAL = frozenset({"path", "rows", "configured_hot", "today"})
 KEYS = tuple(one.name.replace("_", "-") for one in fields(Settings) if one.name not in _INTERNAL)
 _TABLES: dict[str, type[Contract] | type[Census]] = {"contract": Contract, "census": Census}
 
@@ -135,7 +150,10 @@ def read_table(table: dict[str, Any], source: str, text: str = "") -> Settings:
             raise ConfigError(f"{source}: unknown key `{key}`{_nearest(key, KEYS)}; known keys: {', '.join(KEYS)}")
         name = key.replace("-", "_")
         rows.append((key, _row(text, key)))
-        values[name] = _tables(name, value, source, text) if name in _TABLES else _value(name, value, source)
+        if name == "budgets":
+            values[name] = _budgets(value, source, text)
+        else:
+            values[name] = _tables(name, value, source, text) if name in _TABLES else _value(name, value, source)
     return Settings(**values, rows=tuple(rows))
 
 
@@ -183,12 +201,30 @@ def _tables(name: str, value: Any, source: str, text: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _budgets(value: Any, source: str, text: str) -> tuple[Budget, ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f'{source}: `budgets` must be a table, such as "Scheduler.step" = 2')
+    for root, syncs in value.items():
+        if isinstance(syncs, dict):
+            raise ConfigError(f'{source}: quote the name of a root in `budgets`: "{root}.{next(iter(syncs), "")}" = 2')
+        if type(syncs) is not int or syncs < 0:
+            raise ConfigError(f"{source}: `budgets.{root}` must be a number of syncs from 0, not {syncs!r}")
+        if not root.strip():
+            raise ConfigError(f"{source}: `budgets` holds an empty name; remove it")
+    start = _row(text, "budgets")
+    below = "\n".join(text.splitlines()[start - 1 :])
+    return tuple(
+        Budget(root, syncs, start - 1 + max(_row(below, f'"{root}"'), _row(below, f"'{root}'"), _row(below, root)))
+        for root, syncs in value.items()
+    )
+
+
 def _row(text: str, key: str, number: int = 0) -> int:
     """The row where a key or the n-th table of that name stands; the decoder does not tell."""
     seen = 0
     for row, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
-        is_table = stripped.startswith("[[") and stripped[2:].split("]]")[0].split(".")[-1].strip() == key
+        is_table = stripped.startswith("[") and stripped.strip("[").split("]")[0].split(".")[-1].strip() == key
         if is_table or stripped.partition("=")[0].strip() == key:
             if seen == number:
                 return row

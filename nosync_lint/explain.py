@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -29,6 +29,8 @@ class Case:
     bad_files: Sequence[BadFile]
     names: Sequence[ConfiguredName]
     texts: Texts
+    accepted: Callable[[Judged], frozenset[Finding]]
+    """Those of the findings that the baseline accepts."""
 
 
 def explain(case: Case, filename: str, row: int, reported: bool) -> Explanation:
@@ -41,7 +43,7 @@ def explain(case: Case, filename: str, row: int, reported: bool) -> Explanation:
     if facts is not None:
         facts = replace(facts, sites=tuple(_beside(site, outcomes) for site in facts.sites))
     first, last = facts.sites[0].statement if facts is not None and facts.sites else (row, row)
-    comments = Suppressions(case.pragmas.get(filename, ()), lambda: lines).reaching(first, last)
+    comments = Suppressions(case.pragmas.get(filename, ()), lambda: lines, case.settings.today).reaching(first, last)
     return Explanation(
         filename,
         row,
@@ -80,7 +82,9 @@ def _outcomes(
         return judge(case.program, chosen, settings, comments, bad, names, case.texts, sites)
 
     loose, covered = judged(rules(), everything, {}), judged(rules(), everything, pragmas)
-    shown = {_key(one) for one in judged(case.selected, case.settings, pragmas).findings}
+    told = judged(case.selected, case.settings, pragmas)
+    known = {_key(one) for one in case.accepted(told)}
+    shown = {_key(one) for one in told.findings} - known
     kept = {_key(one) for one in covered.findings}
     selected = {rule.code for rule in case.selected}
     outcomes = []
@@ -89,6 +93,7 @@ def _outcomes(
         if _key(finding) not in shown:
             doubt = _doubt(finding, facts)
             reasons = _reasons(finding, case.settings, finding.code in selected, _key(finding) in kept, doubt)
+            reasons += ["the baseline accepts it"] if _key(finding) in known else []
         outcomes.append(Outcome(finding, " and ".join(reasons)))
     return tuple(outcomes), loose.failures
 

@@ -89,7 +89,8 @@ class Finding:
 
     `flow` leads from the hot root (or, for contract rules, through the evidence) to the place; `evidence`
     says why the operand is believed to be what it is. `heat` is None for rules that heat does not apply to.
-    `scope` is the function or class it stands in, qualified within its module and empty at the top of it.
+    `scope` is the function or class it stands in, qualified within its module and empty at the top of it; `snippet` is
+    the flagged expression in its plain form. Rule, file, scope and snippet are what a finding is known by.
     """
 
     code: str
@@ -110,6 +111,7 @@ class Finding:
     url: str = field(default="")
     scope: str = ""
     fix: Fix | None = None
+    snippet: str = ""
 
     @property
     def order(self) -> tuple[str, int, int, str, str]:
@@ -119,10 +121,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that is known and accepted: by a comment in the source, or by the baseline.
+    """A finding that is known and accepted: by a comment or block in the source, or by the baseline.
 
     `reason` is what the comment or the entry says, `row` where the comment stands in the file of the finding (0 for an
-    entry of the baseline), `form` its form: ignore, noqa, waiver, off, skip-file, or baseline.
+    entry of the baseline), `form` its form: ignore, noqa, waiver, off, skip-file, block (a context manager or decorator
+    says that waits are meant), or baseline. `until` is the last day on which it holds.
     """
 
     finding: Finding

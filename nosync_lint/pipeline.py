@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -27,10 +27,13 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
+from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import named, rules
 from nosync_lint.report import Report
+from nosync_lint.ruff import noqa_notes
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
 from nosync_lint.source import SourceFile, Span
+from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
 
 T = TypeVar("T")
@@ -45,11 +48,18 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    since: str = "",
+    update: str = "",
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report."""
+    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+
+    `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
+    has the baseline that is to be written, and this writes nothing.
+    """
     start = time.perf_counter()
+    was = before(settings, paths, since, update)
     return _asked(
-        lambda linked: _run(linked, settings, start),
+        lambda linked: _run(linked, settings, was, start),
         paths,
         settings,
         jobs or default_jobs(),
@@ -109,6 +119,17 @@ class Linked:
         return _bad_files(self.found.files, self.indexed)
 
     @property
+    def read(self) -> frozenset[str]:
+        """The names of the reported files that could be read."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return frozenset(file.name for file, one in pairs if file.reported and not isinstance(one, Unreadable))
+
+    def pragmas(self, settings: Settings, texts: Texts) -> Mapping[str, Sequence[Pragma]]:
+        """The comments in the reported files that are addressed to us, or to tools whose comments are honoured."""
+        words, blanket = settings.waivers, settings.respect_blanket_noqa
+        return comments_of(self.found.files, self.indexed, texts.lines, words, blanket)
+
+    @property
     def unlisted(self) -> list[BadFile]:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
@@ -154,22 +175,26 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, start: float) -> Report:
+def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Report:
     files, program = linked.found.files, linked.program
     selected = select(settings)
     texts = Texts()
+    pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
         selected,
         with_heat(settings, program),
-        _pragmas(files, linked.indexed),
+        pragmas,
         [*linked.bad_files, *linked.unlisted],
         _configured_names(settings, program),
         texts,
     )
+    settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    notes = (*notes, *settled.notes, *noqa_notes(linked.found.root, pragmas))
+    report = _report(files, program, settled.judged, linked.targets, texts, notes, time.perf_counter() - start)
+    return replace(report, baseline=settled.baseline)
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
@@ -185,14 +210,18 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Expla
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+    selected = select(settings)
+    was = before(settings, (), "", "")
+    compared = Run(program, selected, settings, texts, linked.read, linked.found.root)
     case = Case(
         program,
-        select(settings),
+        selected,
         with_heat(settings, program),
-        _pragmas(linked.found.files, linked.indexed),
+        linked.pragmas(settings, texts),
         linked.bad_files,
         names,
         texts,
+        lambda judged: accepted(was, judged, compared),
     )
     return explain_line(case, name, row, source is None or source.reported)
 
@@ -215,10 +244,11 @@ def _shown_folder(folder: Path) -> str:
 
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
-    files, program = linked.found.files, linked.program
+    program = linked.program
     texts = Texts()
     selected = select(settings)
-    judged = judge(program, selected, replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts)
+    pragmas = linked.pragmas(settings, texts)
+    judged = judge(program, selected, replace(settings, heat="hot"), pragmas, (), (), texts)
     try:
         tree = graph(program, selected, judged.findings, texts, roots)
     except UnknownRoot as error:
@@ -242,7 +272,7 @@ def link(
     return Program(
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, ModuleIndex)],
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, CudaIndex)],
-        settings.hot,
+        (*settings.hot, *(budget.root for budget in settings.budgets)),
         settings.cold,
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
@@ -324,14 +354,6 @@ def _report(
     )
 
 
-def _pragmas(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> dict[str, Sequence[Pragma]]:
-    return {
-        file.name: one.pragmas
-        for file, one in zip(files, indexed, strict=True)
-        if file.reported and not isinstance(one, Unreadable) and one.pragmas
-    }
-
-
 def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[BadFile]:
     return [
         BadFile(file.name, one.reason, Span(one.row, 1, one.row, 1))
@@ -358,6 +380,17 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
             ("function", settings.returns_host, settings.row("returns-host"), untold),
         )
         for name in listed
+    ]
+    names += [
+        ConfiguredName(
+            config,
+            Span(one.row, 1, one.row, 1),
+            "hot root",
+            one.root,
+            "correct the name or remove it",
+            one.root not in unmatched,
+        )
+        for one in settings.budgets
     ]
     row = settings.row("extra-sources")
     names += [

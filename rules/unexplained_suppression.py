@@ -35,7 +35,7 @@ class UnexplainedSuppression(Rule):
             return
         yield Judgement(
             message="this suppression gives no reason",
-            cure=f"# nosync-lint: {site.form}{'[' + ', '.join(site.names) + ']' if site.names else ''} REASON",
+            cure=f"nosync-lint: {site.form}{'[' + ', '.join(site.names) + ']' if site.names else ''} REASON",
             confidence=Confidence.CERTAIN,
             filename=site.filename,
             span=site.span,

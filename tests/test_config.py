@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nosync_lint.config import KEYS, Census, ConfigError, Contract, Settings, find_config, load_config
+from nosync_lint.config import KEYS, Budget, Census, ConfigError, Contract, Settings, find_config, load_config
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +45,8 @@ extra-sources = ["../lib"]
 max-file-size = 5
 cache-dir = "/tmp/cache"
 respect-gitignore = false
+baseline = "known.jsonl"
+respect-blanket-noqa = true
 [[contract]]
 base = "B"
 method = "m"
@@ -53,14 +55,17 @@ argument = "a"
 files = "*.cuh"
 matches = 3
 where = "rank=3"
+[budgets]
+"Loop.step" = 2
 """,
     )
     assert settings == Settings(
         select=("NSL1",), ignore=("scalar-index-write",), exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
         capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
         waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
-        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 20),),
-        census=(Census("*.cuh", 3, "rank=3", 24),),
+        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 22),),
+        census=(Census("*.cuh", 3, "rank=3", 26),), budgets=(Budget("Loop.step", 2, 31),), baseline="known.jsonl",
+        respect_blanket_noqa=True,
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
-from nosync_lint.index.pragmas import python_pragmas, read_pragma
+from nosync_lint.index.pragmas import python_pragmas, read_pragmas
 from nosync_lint.suppression import Suppressions
+
+TODAY = date(2027, 3, 1)
 
 READ = {
     "# nosync-lint: ignore[NSL101] one write": ("ignore", ("NSL101",), "one write"),
@@ -25,8 +29,7 @@ READ = {
 
 @pytest.mark.parametrize("comment", READ)
 def test_a_comment_is_read(comment: str) -> None:
-    pragma = read_pragma(comment, 3, alone=False)
-    assert pragma is not None
+    (pragma,) = read_pragmas(comment, 3, alone=False)
     assert (pragma.form, pragma.names, pragma.reason) == READ[comment]
     assert (pragma.row, pragma.alone) == (3, False)
 
@@ -35,12 +38,11 @@ def test_a_comment_is_read(comment: str) -> None:
     "comment", ["# noqa", "# noqa: E501", "# nosync: later", "# see nosync-lint", "# type: ignore"]
 )
 def test_other_comments_are_not_ours(comment: str) -> None:
-    assert read_pragma(comment, 1, alone=True) is None
+    assert list(read_pragmas(comment, 1, alone=True)) == []
 
 
 def test_an_unknown_word_is_kept_to_be_reported() -> None:
-    pragma = read_pragma("# nosync-lint: silence", 1, alone=True)
-    assert pragma is not None
+    (pragma,) = read_pragmas("# nosync-lint: silence", 1, alone=True)
     assert pragma.form == "unknown"
 
 
@@ -54,7 +56,7 @@ def test_a_comment_knows_whether_it_stands_alone() -> None:
 
 
 def suppressions(text: str) -> Suppressions:
-    return Suppressions(python_pragmas(text), text.split("\n").copy)
+    return Suppressions(python_pragmas(text), text.split("\n").copy, TODAY)
 
 
 def covers(
@@ -124,7 +126,7 @@ def test_what_covered_nothing_is_told() -> None:
     one = suppressions(text)
     assert one.cover("NSL101", "scalar-index-write", 1, 1)
     sites = list(one.sites("m.py", known={"NSL101", "NSL301"}, judged={"NSL101", "NSL301"}))
-    assert [(site.span.row, site.used) for site in sites] == [(1, True), (2, False), (4, False)]
+    assert [(site.span.row, site.used) for site in sites] == [(1, True), (2, False), (3, False), (4, False)]
 
 
 def test_a_comment_about_a_rule_that_was_not_asked_counts_as_used() -> None:

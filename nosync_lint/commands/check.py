@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from nosync_lint.commands import Refused
+from nosync_lint.commands.accepting import add_accepting, asked_of_run, refuse_clashes, save, with_baseline
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import deliver, use_color
 from nosync_lint.report.formats import FORMATS
@@ -25,6 +26,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
+    add_accepting(check)
     output = check.add_argument_group("output")
     output.add_argument(
         "--explain", metavar="FILE:LINE", help="say why this line is or is not reported, and exit with 0"
@@ -41,12 +43,16 @@ def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
     from nosync_lint.report.formats import Style, write
 
+    refuse_clashes(options)
     if options.explain is not None:
         return _explain(options)
-    settings, form = settings_of(options), _report_format(options)
+    settings, form = with_baseline(options, settings_of(options)), _report_format(options)
     refuse_early(options, settings)
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
-
+    asked = asked_of_run(options)
+    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given, **asked))
+    saved = save(options, report)
+    if saved is not None:
+        return saved
     style = Style(options.statistics)
     deliver(options, lambda out: write(report, form, out, replace(style, color=use_color(options.color, out))))
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
@@ -59,7 +65,7 @@ def _explain(options: argparse.Namespace) -> int:
     file, row = _file_and_line(options.explain)
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
-    settings, form = settings_of(options), _report_format(options)
+    settings, form = with_baseline(options, settings_of(options)), _report_format(options)
     refuse_early(options, settings)
     told = ask(options, lambda given: explain(options.paths, settings, file, row, **given))
 

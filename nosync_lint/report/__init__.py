@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Finding, Suppressed
+
+if TYPE_CHECKING:
+    from nosync_lint.baseline import Baseline
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Findings that were made and are not shown: by heat, by confidence, and suppressed in the source."""
+    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, accepted by the
+    baseline, and in files that did not change since the given revision."""
 
     warm: int = 0
     cold: int = 0
@@ -17,6 +22,8 @@ class Hidden:
     possible: int = 0
     likely: int = 0
     suppressed: int = 0
+    baselined: int = 0
+    unchanged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
-    `program` is kept alive for questions after the run.
+    `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
     """
 
     findings: tuple[Finding, ...]
@@ -42,6 +49,7 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    baseline: Baseline | None = None
 
     @property
     def exit_code(self) -> int:
