@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from nosync_lint.baseline import BaselineError, load_baseline
 from nosync_lint.cli import main
+from nosync_lint.config import load_config
 
 GRID = """
 import torch
@@ -281,3 +283,19 @@ def test_what_is_written_is_read_again(project: Project) -> None:
     assert load_baseline(Path("known.jsonl")).entries == (replace(odd, row=2),)
     with pytest.raises(BaselineError):
         load_baseline(Path("grid.py"))
+
+
+def test_the_page_about_baselines_shows_what_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "baseline.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```json\n(.*?)```", page, re.S)
+    (tmp_path / "shown.jsonl").write_text(shown, encoding="utf-8")
+    read = load_baseline(tmp_path / "shown.jsonl")
+    assert read.text() == shown
+    assert (read.entries[0].count, read.entries[0].owner) == (2, "@kv-team")
+    (table,) = re.findall(r"```toml\n(.*?)```", page, re.S)
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    budgets = load_config(tmp_path / "pyproject.toml").budgets
+    assert [(one.root, one.syncs, one.row) for one in budgets] == [
+        ("Scheduler.step", 2, 2),
+        ("PageAllocator.free", 0, 3),
+    ]

@@ -19,6 +19,8 @@ DOCUMENTS = (
     "CHANGELOG.md",
     "demo/README.md",
     "docs/explain.md",
+    "docs/suppressions.md",
+    "docs/baseline.md",
     "docs/accuracy.md",
     "docs/measurements.md",
     "docs/oracle.md",
