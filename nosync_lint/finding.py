@@ -9,15 +9,15 @@ from nosync_lint.source import Span
 
 
 class Severity(StrEnum):
-    """How bad a defect is. `warning` and above fail a run."""
+    """How bad a defect is, the worst first. `warning` and above fail a run, unless the project says otherwise."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
 
-    @property
-    def fails(self) -> bool:
-        return self is not Severity.INFO
+    def reaches(self, least: Severity) -> bool:
+        """Whether this is as bad as another one, or worse."""
+        return list(Severity).index(self) <= list(Severity).index(least)
 
 
 class Confidence(StrEnum):

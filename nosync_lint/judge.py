@@ -18,6 +18,7 @@ from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
+from nosync_lint.selection import FileIgnores
 from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
 
@@ -90,6 +91,7 @@ class _Judging:
 
         self.known = {word for rule in all_rules() for word in (rule.code, rule.slug())}
         self._program, self._texts = program, texts
+        self._ignores = FileIgnores(settings)
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
         self._found: list[tuple[Finding, Rule, Place | None]] = []
@@ -146,7 +148,9 @@ class _Judging:
             judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             scope=place.function.record.qualname if place is not None and place.function is not None else "",
         )  # fmt: skip
-        if covering is not None:
+        if self._ignores.cover(rule, filename):
+            self._hidden["ignored"] += 1
+        elif covering is not None:
             self._hidden["suppressed"] += 1
             self._suppressed.append(Suppressed(finding, covering.form, covering.reason, covering.row))
         elif judgement.confidence.rank < self._least:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from nosync_lint.answers import CallTree, Explanation
-from nosync_lint.config import ConfigError, Settings
+from nosync_lint.config import ConfigError, Settings, display
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
+from nosync_lint.finding import Severity
 from nosync_lint.graph import graph
 from nosync_lint.index import Indexed, default_jobs, index
 from nosync_lint.index.cache import IndexCache
@@ -27,9 +28,9 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.registry import named, rules
 from nosync_lint.report import Report
-from nosync_lint.rule import BadFile, ConfiguredName, Rule
+from nosync_lint.rule import BadFile, ConfiguredName
+from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.target import target_releases
 
@@ -131,13 +132,18 @@ def _asked(
             gc.enable()
 
 
+def found_files(paths: Sequence[str], settings: Settings) -> Discovered:
+    """The files that a run links, each marked as reported or not. Raises `MissingPath`."""
+    exclude = (*settings.exclude, *settings.extend_exclude)
+    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
+
+
 def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress) -> Linked:
-    found = discover(paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
+    found = found_files(paths, settings)
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
-        source = f"{settings.path}: " if "target-torch" in dict(settings.rows) else ""
-        raise ConfigError(f"{source}{error}") from error
+        raise ConfigError(f"{settings.place('target-torch')}{error}") from error
     done = 0
 
     def advance(count: int) -> None:
@@ -169,7 +175,8 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return _report(files, program, judged, linked.targets, texts, notes, seconds, Severity(settings.fail_on))
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
@@ -181,7 +188,7 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Expla
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
     texts = Texts()
-    name = source.name if source is not None else _config_name(settings)
+    name = source.name if source is not None else _file_name(settings.path)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
@@ -247,28 +254,21 @@ def link(
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
         [
-            Census("census", _config_name(settings), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
+            Census("census", _file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
             for one in settings.census
         ],
         root,
         settings.capture,
         jobs,
-        Told(settings.waits, settings.cures, settings.returns_device, settings.returns_host, settings.waivers),
+        Told(
+            settings.waits,
+            settings.cures,
+            settings.returns_device,
+            settings.returns_host,
+            settings.waivers,
+            settings.presets,
+        ),
     )
-
-
-def select(settings: Settings) -> list[Rule]:
-    """The rules that a run asks: by code, the start of a code, or slug. Files that cannot be read are always told."""
-    return [
-        rule
-        for rule in rules()
-        if (
-            any(named(rule, word) for word in settings.select)
-            or "bad-file" in rule.sites
-            or (rule.default and not settings.select)
-        )
-        and not any(named(rule, word) for word in settings.ignore)
-    ]
 
 
 def with_heat(settings: Settings, program: Program) -> Settings:
@@ -290,6 +290,7 @@ def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, un
     frozen = len(program.inference.solver.frozen)
     if frozen:
         notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
+    notes += told_names(settings)
     if untold:
         notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
     return tuple(notes)
@@ -303,6 +304,7 @@ def _report(
     texts: Texts,
     notes: tuple[str, ...],
     seconds: float,
+    fail_on: Severity,
 ) -> Report:
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
     names = {finding.filename for finding in shown}
@@ -321,6 +323,7 @@ def _report(
         program=program,
         sources={name: tuple(texts.lines(name)) for name in sorted(names)},
         suppressed=judged.suppressed,
+        fail_on=fail_on,
     )
 
 
@@ -343,37 +346,31 @@ def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[
 def _configured_names(settings: Settings, program: Program) -> list[ConfiguredName]:
     if settings.path is None:
         return []
-    config = _config_name(settings)
+    folder = settings.path.parent
     unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
     untold = set(program.roots.told.unmatched())
     names = [
-        ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in missing)
-        for kind, listed, row, missing in (
-            ("hot root", settings.configured_hot, settings.row("hot"), unmatched),
-            ("cold stop", settings.cold, settings.row("cold"), unmatched),
-            ("capture function", settings.capture, settings.row("capture"), captured),
-            ("function that waits", settings.waits, settings.row("waits"), untold),
-            ("function that cures", settings.cures, settings.row("cures"), untold),
-            ("function", settings.returns_device, settings.row("returns-device"), untold),
-            ("function", settings.returns_host, settings.row("returns-host"), untold),
+        _configured_name(settings, key, kind, name, "correct the name or remove it", name not in missing)
+        for key, kind, listed, missing in (
+            ("hot", "hot root", settings.configured_hot, unmatched),
+            ("cold", "cold stop", settings.cold, unmatched),
+            ("capture", "capture function", settings.capture, captured),
+            ("waits", "function that waits", settings.waits, untold),
+            ("cures", "function that cures", settings.cures, untold),
+            ("returns-device", "function", settings.returns_device, untold),
+            ("returns-host", "function", settings.returns_host, untold),
         )
         for name in listed
     ]
-    row = settings.row("extra-sources")
     names += [
-        ConfiguredName(
-            config,
-            Span(row, 1, row, 1),
-            "path",
-            name,
-            "correct the path or remove it",
-            (settings.path.parent / name).exists(),
+        _configured_name(
+            settings, "extra-sources", "path", name, "correct the path or remove it", (folder / name).exists()
         )
         for name in settings.extra_sources
     ]
     names += [
         ConfiguredName(
-            config, Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
+            _file_name(one.file), Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
             "correct the names or remove the contract", program.keeps(Contract(one.base, one.method, one.argument)),
         )
         for one in settings.contract
@@ -381,13 +378,14 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     return names
 
 
-def _config_name(settings: Settings) -> str:
-    if settings.path is None:
-        return ""
-    try:
-        return settings.path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return settings.path.as_posix()
+def _configured_name(settings: Settings, key: str, kind: str, name: str, cure: str, exists: bool) -> ConfiguredName:
+    row = settings.row(key)
+    return ConfiguredName(_file_name(settings.file(key)), Span(row, 1, row, 1), kind, name, cure, exists)
+
+
+def _file_name(path: Path | None) -> str:
+    """A configuration file as findings name it."""
+    return display(path.resolve(), Path.cwd()) if path is not None else ""
 
 
 def cache_folder(settings: Settings) -> Path:

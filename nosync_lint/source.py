@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PYTHON_SUFFIXES = frozenset({".py"})
+NOTEBOOK_SUFFIXES = frozenset({".ipynb"})
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hip", ".inl"})
 
 
