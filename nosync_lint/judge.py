@@ -16,10 +16,11 @@ from nosync_lint.config import Settings
 from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
+from nosync_lint.notebook import joined, read_cells
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.selection import FileIgnores
-from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
+from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
@@ -46,7 +47,11 @@ class Texts:
         if filename not in self._lines:
             try:
                 path = Path(filename)
-                text = decode(read_source(path, sys.maxsize), path.suffix.lower() not in CUDA_SUFFIXES)
+                data = read_source(path, sys.maxsize)
+                if path.suffix.lower() in NOTEBOOK_SUFFIXES:
+                    text = joined(read_cells(data))
+                else:
+                    text = decode(data, path.suffix.lower() not in CUDA_SUFFIXES)
                 self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
             except UnreadableFile:
                 self._lines[filename] = []

@@ -16,6 +16,7 @@ from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
 from nosync_lint.finding import Severity
 from nosync_lint.graph import graph
+from nosync_lint.in_cells import Cells
 from nosync_lint.index import Indexed, default_jobs, index
 from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda_records import CudaIndex
@@ -65,13 +66,15 @@ def explain(
     file: str,
     row: int,
     *,
+    cell: int | None = None,
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
+    """Why a row of a file, or of a cell of a notebook, is or is not reported. Raises `Unanswerable` for what is not
+    linked."""
     return _asked(
-        lambda linked: _explained(linked, settings, file, row),
+        lambda linked: _explained(linked, settings, file, row, cell),
         paths, settings, jobs or default_jobs(), cache, progress or _silent,
     )  # fmt: skip
 
@@ -108,6 +111,12 @@ class Linked:
     @property
     def bad_files(self) -> list[BadFile]:
         return _bad_files(self.found.files, self.indexed)
+
+    @property
+    def cells(self) -> Cells:
+        """Where the cells of the notebooks are."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
 
     @property
     def unlisted(self) -> list[BadFile]:
@@ -175,11 +184,10 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    seconds = time.perf_counter() - start
-    return _report(files, program, judged, linked.targets, texts, notes, seconds, Severity(settings.fail_on))
+    return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
+def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None) -> Explanation:
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
@@ -189,6 +197,9 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Expla
         raise Unanswerable(_not_linked(linked, file, path))
     texts = Texts()
     name = source.name if source is not None else _file_name(settings.path)
+    cells = linked.cells
+    if cell is not None or cells.numbers(name):
+        row = _row_of_cell(cells, name, cell, row)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
@@ -201,7 +212,19 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Expla
         names,
         texts,
     )
-    return explain_line(case, name, row, source is None or source.reported)
+    return cells.answer(explain_line(case, name, row, source is None or source.reported))
+
+
+def _row_of_cell(cells: Cells, name: str, cell: int | None, row: int) -> int:
+    """The row of the joined code of a notebook that is meant."""
+    numbers = cells.numbers(name)
+    if not numbers:
+        raise Unanswerable(f"{name}: has no code cells; name a row of the file: {name}:{row}")
+    found = cells.row(name, cell, row) if cell is not None else None
+    if found is None:
+        known = f"cell {numbers[0]}" if len(numbers) == 1 else f"cells {', '.join(str(number) for number in numbers)}"
+        raise Unanswerable(f"{name}: name a row of one of its code {known}, such as {name}:cell {numbers[0]}:1")
+    return found
 
 
 def _not_linked(linked: Linked, file: str, path: Path) -> str:
@@ -234,7 +257,9 @@ def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> Call
     notes = [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
     if not program.has_roots:
         notes.append("no hot root matches anything here: name one with --hot or `hot = [...]`")
-    return replace(tree, notes=(*tree.notes, *notes, *(f"failed: {one}" for one in judged.failures)))
+    return replace(
+        linked.cells.answer(tree), notes=(*tree.notes, *notes, *(f"failed: {one}" for one in judged.failures))
+    )
 
 
 def link(
@@ -297,32 +322,31 @@ def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, un
 
 
 def _report(
-    files: Sequence[SourceFile],
-    program: Program,
+    linked: Linked,
     judged: Judged,
-    targets: tuple[str, ...],
     texts: Texts,
     notes: tuple[str, ...],
     seconds: float,
     fail_on: Severity,
 ) -> Report:
+    files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
     names = {finding.filename for finding in shown}
-    resolved, unresolved = program.call_counts
+    resolved, unresolved = linked.program.call_counts
     return Report(
-        findings=judged.findings,
+        findings=tuple(cells.finding(one) for one in judged.findings),
         hidden=judged.hidden,
         files_reported=sum(file.reported for file in files),
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
-        target_torch=targets,
+        target_torch=linked.targets,
         seconds=seconds,
         failures=judged.failures,
         notes=notes,
-        program=program,
-        sources={name: tuple(texts.lines(name)) for name in sorted(names)},
-        suppressed=judged.suppressed,
+        program=linked.program,
+        sources=cells.sources({name: tuple(texts.lines(name)) for name in sorted(names)}),
+        suppressed=tuple(cells.suppressed(one) for one in judged.suppressed),
         fail_on=fail_on,
     )
 
@@ -337,9 +361,10 @@ def _pragmas(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> dict[st
 
 def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[BadFile]:
     return [
-        BadFile(file.name, one.reason, Span(one.row, 1, one.row, 1))
+        BadFile(file.name, problem.reason, Span(problem.row, 1, problem.row, 1))
         for file, one in zip(files, indexed, strict=True)
-        if file.reported and isinstance(one, Unreadable)
+        if file.reported
+        for problem in ([one] if isinstance(one, Unreadable) else one.unread if isinstance(one, ModuleIndex) else [])
     ]
 
 

@@ -38,6 +38,10 @@ class SourceFile:
     reported: bool = True
 
     @property
+    def is_notebook(self) -> bool:
+        return self.path.suffix.lower() in NOTEBOOK_SUFFIXES
+
+    @property
     def is_python(self) -> bool:
         """Everything that is not C++ or CUDA by its name: scripts need no suffix."""
         return self.path.suffix.lower() not in CUDA_SUFFIXES

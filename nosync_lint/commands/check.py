@@ -71,12 +71,12 @@ def _explain(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import explain
     from nosync_lint.report.explanation import write_explanation, write_explanation_json
 
-    file, row = _file_and_line(options.explain)
+    file, cell, row = _file_and_line(options.explain)
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    told = ask(options, lambda given: explain(options.paths, settings, file, row, **given))
+    told = ask(options, lambda given: explain(options.paths, settings, file, row, cell=cell, **given))
 
     def write(out: TextIO) -> None:
         if form == "json":
@@ -88,12 +88,12 @@ def _explain(options: argparse.Namespace) -> int:
     return 0
 
 
-def _file_and_line(text: str) -> tuple[str, int]:
-    """FILE:LINE, or FILE:LINE:COLUMN as reports print it."""
-    found = re.fullmatch(r"(.+?):([0-9]+)(:[0-9]+)?:?", text)
-    if found is None or int(found[2]) < 1:
+def _file_and_line(text: str) -> tuple[str, int | None, int]:
+    """FILE:LINE, FILE:LINE:COLUMN as reports print it, or FILE:cell N:LINE in a notebook."""
+    found = re.fullmatch(r"(.+?)(?::cell ([0-9]+))?:([0-9]+)(:[0-9]+)?:?", text)
+    if found is None or int(found[3]) < 1:
         raise Refused(f"--explain takes FILE:LINE, such as package/module.py:12, not {text!r}")
-    return found[1], int(found[2])
+    return found[1], int(found[2]) if found[2] else None, int(found[3])
 
 
 def _report_format(options: argparse.Namespace) -> str:
