@@ -29,6 +29,7 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
+from nosync_lint.notes import notes_on_settings
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName
 from nosync_lint.selection import select, told_names
@@ -184,6 +185,8 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
+    comments = [pragma for found in _pragmas(files, linked.indexed).values() for pragma in found]
+    notes = (*notes, *notes_on_settings(files, settings, linked.found.root, comments))
     return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
 
 

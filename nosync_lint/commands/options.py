@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,7 +112,8 @@ def _configured(options: argparse.Namespace) -> Settings:
     if len(files) > 1:
         raise Refused(f"--config names several files: {', '.join(files)}; give one, which may `extend` another")
     path = Path(files[0]) if files else None if options.isolated else _project_config(options.paths)
-    return load_config(path, inline) if path is not None else settings_from(map(inline_layer, inline))
+    settings = load_config(path, inline) if path is not None else settings_from(map(inline_layer, inline))
+    return replace(settings, nearest=not files and not options.isolated)
 
 
 def _file_ignore(pair: str) -> FileIgnore:

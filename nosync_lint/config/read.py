@@ -47,10 +47,14 @@ def find_config(start: Path) -> Path | None:
     """The nearest configuration file at or above a folder. A pyproject.toml without our table does not count."""
     for folder in (start, *start.parents):
         for name in FILES:
-            path = folder / name
-            if os.path.isfile(path) and (name != "pyproject.toml" or _has_table(path)):
-                return path
+            if is_config(folder / name):
+                return folder / name
     return None
+
+
+def is_config(path: Path) -> bool:
+    """Whether a path is a configuration file. A pyproject.toml without our table is none."""
+    return path.name in FILES and os.path.isfile(path) and (path.name != "pyproject.toml" or _has_table(path))
 
 
 def _has_table(path: Path) -> bool:

@@ -101,7 +101,7 @@ class Settings:
     )
     extend_select: tuple[str, ...] = _key((), "rules to run besides", '["NSL10"]', form="names")
     ignore: tuple[str, ...] = _key(
-        (), "rules to leave out; of `select` and `ignore` the longer name wins", '["NSL30"]', form="names"
+        (), "rules to leave out; of `select` and `ignore` the closer name wins", '["NSL30"]', form="names"
     )
     extend_ignore: tuple[str, ...] = _key((), "rules to leave out besides", '["NSL40"]', form="names")
     per_file_ignores: tuple[FileIgnore, ...] = _key(
@@ -184,6 +184,8 @@ class Settings:
     )
     # where it came from; not keys
     configured_hot: tuple[str, ...] = field(default=(), compare=False)
+    nearest: bool = field(default=False, compare=False)
+    """Whether the nearest file was looked for, so that others further down are worth a note."""
     path: Path | None = field(default=None, compare=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     files: tuple[tuple[str, Path], ...] = field(default=(), compare=False)
