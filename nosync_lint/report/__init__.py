@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Finding, Suppressed
+from nosync_lint.finding import Finding, Severity, Suppressed
 
 if TYPE_CHECKING:
     from nosync_lint.baseline import Baseline
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, accepted by the
-    baseline, and in files that did not change since the given revision."""
+    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, ignored in their
+    files, accepted by the baseline, and such that touch no file which changed since the given revision."""
 
     warm: int = 0
     cold: int = 0
@@ -22,6 +22,7 @@ class Hidden:
     possible: int = 0
     likely: int = 0
     suppressed: int = 0
+    ignored: int = 0
     baselined: int = 0
     unchanged: int = 0
 
@@ -33,7 +34,8 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
-    `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
+    `fail_on` is the least severity that makes the run end with 1. `program` is kept alive for questions after the run.
+    `baseline` is the one to write down, where that is asked for.
     """
 
     findings: tuple[Finding, ...]
@@ -49,11 +51,12 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    fail_on: Severity = Severity.WARNING
     baseline: Baseline | None = None
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings at warning or above, 2 when something failed."""
+        """0 clean, 1 findings at `fail_on` or above, 2 when something failed."""
         if self.failures:
             return 2
-        return 1 if any(finding.severity.fails for finding in self.findings) else 0
+        return 1 if any(finding.severity.reaches(self.fail_on) for finding in self.findings) else 0
