@@ -27,7 +27,7 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.registry import named, rules
+from nosync_lint.registry import facts, named, rules
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
 from nosync_lint.source import SourceFile, Span
@@ -169,7 +169,8 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    report = _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    return replace(report, rules=tuple(facts(rule) for rule in selected))
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:

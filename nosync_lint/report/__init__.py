@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nosync_lint.finding import Finding, Suppressed
+from nosync_lint.finding import Finding, RuleFacts, Suppressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
+    `rules` are those that were asked, by code.
     `program` is kept alive for questions after the run.
     """
 
@@ -42,6 +43,7 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    rules: tuple[RuleFacts, ...] = ()
 
     @property
     def exit_code(self) -> int:
