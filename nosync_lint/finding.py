@@ -1,4 +1,4 @@
-"""What is reported: findings, the hops that explain them, and their ranks."""
+"""What is reported: findings, the hops that explain them, their ranks, and the rules that make them."""
 
 from __future__ import annotations
 
@@ -149,3 +149,20 @@ class Suppressed:
     row: int = 0
     owner: str = ""
     until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What reports say of a rule. `summary` is one sentence, `documentation` begins with it.
+
+    `sites` are the kinds of site it is asked about: "bad-file" for files that cannot be used, "configured-name" for the
+    configuration.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    documentation: str
+    sites: tuple[str, ...] = ()
+    url: str = ""

@@ -30,6 +30,7 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
+from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName
 from nosync_lint.selection import select, told_names
@@ -187,7 +188,8 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
     comments = [pragma for found in _pragmas(files, linked.indexed).values() for pragma in found]
     notes = (*notes, *notes_on_settings(files, settings, linked.found.root, comments))
-    return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    report = _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    return replace(report, rules=tuple(facts(rule) for rule in selected))
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None) -> Explanation:

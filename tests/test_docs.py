@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from nosync_lint.report.formats import FORMATS
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
     "README.md",
@@ -21,6 +23,7 @@ DOCUMENTS = (
     "demo/README.md",
     "docs/configuration.md",
     "docs/explain.md",
+    "docs/formats.md",
     "docs/accuracy.md",
     "docs/measurements.md",
     "docs/oracle.md",
@@ -109,6 +112,19 @@ def test_the_page_about_configuration_shows_what_can_be_read(tmp_path: Path) -> 
     done = run("-m", "nosync_lint", *shlex.split(command), folder=tmp_path)
     assert 'heat = "any"  # command line\n' in done.stdout
     assert 'rules = { item-read = { severity = "info" } }  # command line\n' in done.stdout
+
+
+def test_the_page_about_formats_names_all_of_them_and_shows_what_is_printed(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", text, re.M)) == sorted(FORMATS)
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "step.py").write_text(program, encoding="utf-8")
+    (tmp_path / "nosync-lint.toml").touch()
+    shown = re.findall(r"```sh\nnosync-lint ([^\n]*)\n```\n\n```text\n(.*?)```", text, re.S)
+    assert len(shown) == 4
+    for arguments, output in shown:
+        done = run("-m", "nosync_lint", *arguments.split(), "--no-cache", folder=tmp_path)
+        assert done.stdout == output, f"docs/formats.md shows other output for `nosync-lint {arguments}`"
 
 
 def test_the_readme_begins_with_two_commands() -> None:

@@ -35,9 +35,9 @@ MAY_IMPORT = {
     "index": {"__init__", "source", "notebook"},
     "link": {"source", "index", "models", "finding", "answers"},
     "rule": {"source", "finding"},
-    "registry": {"rule"},
     "selection": {"config", "finding", "registry", "rule"},
     "schema": {"config", "registry", "rule"},
+    "registry": {"finding", "rule"},
     "report": {"__init__", "source", "finding", "answers"},
     "suppression": {"source", "index", "rule"},
     "judge": {
@@ -271,6 +271,7 @@ OURS = frozenset(
         "max",
         "cond",
         "format",
+        "full",
         "type",
         "nonzero",
         "broadcast",

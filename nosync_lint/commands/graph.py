@@ -32,5 +32,5 @@ def run(options: argparse.Namespace) -> int:
     refuse_early(options, settings)
     roots = tuple(options.root or ())
     tree = ask(options, lambda given: call_tree(options.paths or ["."], settings, roots, **given))
-    deliver(options, lambda out: write_tree(tree, out, options.output_format, options.depth))
+    deliver(options.output_file, lambda out: write_tree(tree, out, options.output_format, options.depth))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nosync_lint.finding import Finding, Severity, Suppressed
+from nosync_lint.finding import Finding, RuleFacts, Severity, Suppressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
-    `fail_on` is the least severity that makes the run end with 1. `program` is kept alive for questions after the run.
+    `rules` are those that were asked, by code. `fail_on` is the least severity that makes the run end with 1.
+    `program` is kept alive for questions after the run.
     """
 
     findings: tuple[Finding, ...]
@@ -45,6 +46,7 @@ class Report:
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
     fail_on: Severity = Severity.WARNING
+    rules: tuple[RuleFacts, ...] = ()
 
     @property
     def exit_code(self) -> int:
