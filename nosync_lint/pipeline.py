@@ -190,7 +190,7 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None) -> Explanation:
+def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
