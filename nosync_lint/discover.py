@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nosync_lint.config import FILES, display, matches
+from nosync_lint.config import FILES, common_folder, display, matches
 from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, PYTHON_SUFFIXES, SourceFile
 
 SKIPPED_FOLDERS = frozenset({
@@ -97,7 +97,7 @@ def _is_root(folder: Path) -> bool:
 
 
 def _common(folders: Sequence[Path]) -> Path:
-    return Path(os.path.commonpath([str(one) for one in folders])) if folders else Path.cwd()
+    return (common_folder(folders) if folders else None) or Path.cwd()
 
 
 def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[Path]:

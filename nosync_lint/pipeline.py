@@ -192,7 +192,7 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     return replace(report, rules=tuple(facts(rule) for rule in selected))
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None) -> Explanation:
+def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program

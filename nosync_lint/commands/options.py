@@ -15,6 +15,7 @@ from nosync_lint.config import (
     ConfigError,
     FileIgnore,
     Settings,
+    common_folder,
     find_config,
     inline_layer,
     load_config,
@@ -130,7 +131,8 @@ def _project_config(paths: Sequence[str]) -> Path | None:
         folder = Path(path) if os.path.isdir(path) else Path(path).parent
         found[find_config(folder.resolve())] = path
     if len(found) > 1:
-        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        above = common_folder([Path(os.path.abspath(path)) for path in paths])
+        common = find_config(above) if above is not None else None
         if common is not None:
             return common
         named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))

@@ -99,4 +99,10 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 
 def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
-    return [{"filename": hop.filename, "cell": hop.cell, "row": hop.row, "note": hop.note} for hop in hops]
+    return [_hop(hop) for hop in hops]
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    """One hop. Only one in a notebook has a cell."""
+    cell = {} if hop.cell is None else {"cell": hop.cell}
+    return {"filename": hop.filename, **cell, "row": hop.row, "note": hop.note}
