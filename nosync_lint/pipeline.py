@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -30,11 +30,13 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
+from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName
 from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
+from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
 
 T = TypeVar("T")
@@ -49,11 +51,18 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    since: str = "",
+    update: str = "",
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report."""
+    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+
+    `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
+    has the baseline that is to be written, and this writes nothing.
+    """
     start = time.perf_counter()
+    was = before(settings, paths, since, update)
     return _asked(
-        lambda linked: _run(linked, settings, start),
+        lambda linked: _run(linked, settings, was, start),
         paths,
         settings,
         jobs or default_jobs(),
@@ -121,6 +130,17 @@ class Linked:
         return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
 
     @property
+    def read(self) -> frozenset[str]:
+        """The names of the reported files that could be read."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return frozenset(file.name for file, one in pairs if file.reported and not isinstance(one, Unreadable))
+
+    def pragmas(self, settings: Settings, texts: Texts) -> Mapping[str, Sequence[Pragma]]:
+        """The comments in the reported files that are addressed to us, or to tools whose comments are honoured."""
+        words, blanket = settings.waivers, settings.respect_blanket_noqa
+        return comments_of(self.found.files, self.indexed, texts.lines, words, blanket)
+
+    @property
     def unlisted(self) -> list[BadFile]:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
@@ -171,25 +191,27 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, start: float) -> Report:
+def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Report:
     files, program = linked.found.files, linked.program
     selected = select(settings)
     texts = Texts()
+    pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
         selected,
         with_heat(settings, program),
-        _pragmas(files, linked.indexed),
+        pragmas,
         [*linked.bad_files, *linked.unlisted],
         _configured_names(settings, program),
         texts,
     )
+    settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    comments = [pragma for found in _pragmas(files, linked.indexed).values() for pragma in found]
-    notes = (*notes, *notes_on_settings(files, settings, linked.found.root, comments))
-    report = _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
-    return replace(report, rules=tuple(facts(rule) for rule in selected))
+    comments = [pragma for found in pragmas.values() for pragma in found]
+    notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
+    report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    return replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
@@ -208,14 +230,18 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: in
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+    selected = select(settings)
+    was = before(settings, (), "", "")
+    compared = Run(program, selected, settings, texts, linked.read, linked.found.root)
     case = Case(
         program,
-        select(settings),
+        selected,
         with_heat(settings, program),
-        _pragmas(linked.found.files, linked.indexed),
+        linked.pragmas(settings, texts),
         linked.bad_files,
         names,
         texts,
+        lambda judged: accepted(was, judged, compared),
     )
     return cells.answer(explain_line(case, name, row, source is None or source.reported))
 
@@ -250,10 +276,11 @@ def _shown_folder(folder: Path) -> str:
 
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
-    files, program = linked.found.files, linked.program
+    program = linked.program
     texts = Texts()
     selected = select(settings)
-    judged = judge(program, selected, replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts)
+    pragmas = linked.pragmas(settings, texts)
+    judged = judge(program, selected, replace(settings, heat="hot"), pragmas, (), (), texts)
     try:
         tree = graph(program, selected, judged.findings, texts, roots)
     except UnknownRoot as error:
@@ -279,7 +306,7 @@ def link(
     return Program(
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, ModuleIndex)],
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, CudaIndex)],
-        settings.hot,
+        (*settings.hot, *(budget.root for budget in settings.budgets)),
         settings.cold,
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
@@ -356,14 +383,6 @@ def _report(
     )
 
 
-def _pragmas(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> dict[str, Sequence[Pragma]]:
-    return {
-        file.name: one.pragmas
-        for file, one in zip(files, indexed, strict=True)
-        if file.reported and not isinstance(one, Unreadable) and one.pragmas
-    }
-
-
 def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[BadFile]:
     return [
         BadFile(file.name, problem.reason, Span(problem.row, 1, problem.row, 1))
@@ -392,6 +411,13 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
         )
         for name in listed
     ]
+    names += [
+        ConfiguredName(
+            _file_name(one.file), Span(one.row, 1, one.row, 1), "hot root", one.root,
+            "correct the name or remove it", one.root not in unmatched,
+        )
+        for one in settings.budgets
+    ]  # fmt: skip
     names += [
         _configured_name(
             settings, "extra-sources", "path", name, "correct the path or remove it", (folder / name).exists()

@@ -24,6 +24,8 @@ DOCUMENTS = (
     "docs/configuration.md",
     "docs/explain.md",
     "docs/formats.md",
+    "docs/suppressions.md",
+    "docs/baseline.md",
     "docs/accuracy.md",
     "docs/measurements.md",
     "docs/oracle.md",

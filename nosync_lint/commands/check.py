@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from nosync_lint.commands import Refused
+from nosync_lint.commands.accepting import add_accepting, asked_of_run, refuse_clashes, save, with_baseline
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import add_outputs, deliver, outputs_of, use_color, write_reports
 from nosync_lint.commands.show import add_shown, show
@@ -26,6 +27,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
     add_shown(files)
+    add_accepting(check)
     output = check.add_argument_group("output")
     output.add_argument(
         "--explain", metavar="FILE:LINE", help="say why this line is or is not reported, and exit with 0"
@@ -50,13 +52,18 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
 
+    refuse_clashes(options)
     if options.explain is not None:
         return _explain(options)
-    settings, outputs = settings_of(options), outputs_of(options)
+    settings, outputs = with_baseline(options, settings_of(options)), outputs_of(options)
     refuse_early(options, settings)
     if show(options, settings):
         return 0
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
+    asked = asked_of_run(options)
+    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given, **asked))
+    saved = save(options, report)
+    if saved is not None:
+        return saved
     write_reports(report, outputs, options.statistics, options.color)
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
 
@@ -68,7 +75,7 @@ def _explain(options: argparse.Namespace) -> int:
     file, cell, row = _file_and_line(options.explain)
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
-    settings, outputs = settings_of(options), outputs_of(options)
+    settings, outputs = with_baseline(options, settings_of(options)), outputs_of(options)
     for output in outputs:
         if output.form not in ("full", "json"):
             raise Refused(f"an explanation is written as full or json, not as {output.form}")

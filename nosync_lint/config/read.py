@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nosync_lint.config.rows import Rows
-from nosync_lint.config.settings import KEYS, TABLE, ConfigError, FileIgnore, Key, RuleTable, Settings
+from nosync_lint.config.settings import KEYS, TABLE, Budget, ConfigError, FileIgnore, Key, RuleTable, Settings
 
 FILES = ("nosync-lint.toml", ".nosync-lint.toml", "pyproject.toml")
 TOOL = "nosync-lint"
@@ -104,6 +104,8 @@ def _over(layer: Layer, base: Layer) -> Layer:
             values[name] = (*known, *value)
         elif name == "rules":
             values[name] = _joined_rules(known, value)
+        elif name == "budgets":
+            values[name] = tuple({one.root: one for one in (*known, *value)}.values())
         elif name == "per_file_ignores":
             values[name] = tuple({one.glob: one for one in (*known, *value)}.values())
         else:
@@ -153,8 +155,9 @@ def _rebased(layer: Layer, path: Path) -> Layer:
     folder = path.resolve().parent
     if "extra_sources" in values:
         values["extra_sources"] = tuple(str(folder / one) for one in values["extra_sources"])
-    if "cache_dir" in values:
-        values["cache_dir"] = str(folder / values["cache_dir"])
+    for name in ("cache_dir", "baseline"):
+        if values.get(name):
+            values[name] = str(folder / values[name])
     values.pop("extend", None)
     return Layer(values, {key: place for key, place in layer.places.items() if key != "extend"})
 
@@ -274,6 +277,23 @@ def _rules(key: Key, value: Any, source: Source) -> tuple[RuleTable, ...]:
     return tuple(found)
 
 
+def _budgets(key: Key, value: Any, source: Source) -> tuple[Budget, ...]:
+    where = source.at(key.name)
+    if not isinstance(value, dict):
+        raise ConfigError(f'{where}: `budgets` must be a table, such as "Scheduler.step" = 2')
+    found = []
+    for root, syncs in value.items():
+        where = source.at(key.name, root)
+        if isinstance(syncs, dict):
+            raise ConfigError(f'{where}: quote the name of a root in `budgets`: "{root}.{next(iter(syncs), "")}" = 2')
+        if type(syncs) is not int or syncs < 0:
+            raise ConfigError(f"{where}: `budgets.{root}` must be a number of syncs from 0, not {syncs!r}")
+        if not root.strip():
+            raise ConfigError(f"{where}: `budgets` holds an empty name; remove it")
+        found.append(Budget(root, syncs, source.rows.row(key.name, root), source.file))
+    return tuple(found)
+
+
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -312,6 +332,7 @@ _READERS = {
     "boolean": _plain,
     "globs": _globs,
     "rules": _rules,
+    "budgets": _budgets,
     "tables": _tables,
 }
 

@@ -31,6 +31,8 @@ MAX_STEPS = 8
 MAX_HIGHLIGHTED = 400
 """Longer source lines are shown without syntax colours: they are generated, and slow to colour."""
 
+_LEXERS = {(".py", ".pyi", ".ipynb"): "python", (".toml",): "toml"}
+
 
 def write(report: Report, out: TextIO, style: Style) -> None:
     """Write a report. With `style.statistics` a count per rule takes the place of the findings.

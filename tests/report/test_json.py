@@ -133,7 +133,17 @@ def test_the_summary_says_what_was_hidden_and_never_the_time() -> None:
     )
     assert written(report)["summary"] == {
         "shown": 1,
-        "hidden": {"warm": 1, "cold": 2, "unreached": 3, "possible": 4, "likely": 0, "suppressed": 5, "ignored": 0},
+        "hidden": {
+            "warm": 1,
+            "cold": 2,
+            "unreached": 3,
+            "possible": 4,
+            "likely": 0,
+            "suppressed": 5,
+            "ignored": 0,
+            "baselined": 0,
+            "unchanged": 0,
+        },
         "files_reported": 6,
         "files_linked": 7,
         "calls_resolved": 8,
