@@ -20,6 +20,7 @@ from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
+from nosync_lint.touching import touches
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 
@@ -146,15 +147,21 @@ class _Judging:
             judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             scope=place.function.record.qualname if place is not None and place.function is not None else "",
         )  # fmt: skip
+        asked = self._is_asked_for(finding)
         if covering is not None:
-            self._hidden["suppressed"] += 1
-            self._suppressed.append(Suppressed(finding, covering.form, covering.reason, covering.row))
+            self._hidden["suppressed"] += asked
+            self._suppressed += [Suppressed(finding, covering.form, covering.reason, covering.row)] * asked
         elif judgement.confidence.rank < self._least:
-            self._hidden[judgement.confidence.value] += 1
+            self._hidden[judgement.confidence.value] += asked
         elif heat is not None and heat not in self._heats:
-            self._hidden[heat.value] += 1
+            self._hidden[heat.value] += asked
         else:
             self._found.append((finding, rule, place))
+
+    def _is_asked_for(self, finding: Finding) -> bool:
+        """Whether everything is asked for, or the finding touches the files that are."""
+        touched = self._program.touched
+        return touched is None or touches(finding, touched)
 
     def _span(self, place: Place | None) -> Span:
         if place is None:
@@ -172,7 +179,7 @@ class _Judging:
         findings = sorted(kept, key=lambda finding: finding.order)
         findings = [f if f.group is None or sinks[f.group] > 1 else replace(f, group=None) for f in findings]
         return Judged(
-            tuple(self._fingerprinted(findings)),
+            tuple(filter(self._is_asked_for, self._fingerprinted(findings))),
             Hidden(**self._hidden),
             tuple(dict.fromkeys(self._failures)),
             tuple(sorted(self._suppressed, key=lambda one: one.finding.order)),

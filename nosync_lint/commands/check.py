@@ -12,6 +12,7 @@ from typing import TextIO
 from nosync_lint.commands import Refused
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import deliver, use_color
+from nosync_lint.config import Settings
 from nosync_lint.report.formats import FORMATS
 
 
@@ -22,6 +23,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     choose = add_choice(check)
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
     files = add_files(check)
+    files.add_argument(
+        "--touching",
+        action="store_true",
+        help="the PATHs are what changed: report on the whole project what stands in them or leads through them",
+    )
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
@@ -45,11 +51,22 @@ def run(options: argparse.Namespace) -> int:
         return _explain(options)
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
+    paths, touching = _asked_for(options, settings)
+    report = ask(options, lambda given: lint(paths, settings, touching=touching, **given))
 
     style = Style(options.statistics)
     deliver(options, lambda out: write(report, form, out, replace(style, color=use_color(options.color, out))))
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _asked_for(options: argparse.Namespace, settings: Settings) -> tuple[list[str], list[str] | None]:
+    """What is linted, and the changed files where only what touches them is reported. No changed file is no finding."""
+    if not options.touching:
+        return options.paths or ["."], None
+    from nosync_lint.discover import project_roots
+
+    roots = project_roots([Path(path).resolve() for path in options.paths], settings.path)
+    return [*map(str, roots), *options.paths], options.paths
 
 
 def _explain(options: argparse.Namespace) -> int:
