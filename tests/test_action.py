@@ -95,6 +95,15 @@ def test_actionlint_finds_nothing_in_our_workflows(workflow: Path, actionlint: C
     assert actionlint(workflow) == []
 
 
+def test_actionlint_finds_nothing_in_the_workflow_that_the_page_about_ci_shows(
+    tmp_path: Path, actionlint: Callable[[Path], list[str]]
+) -> None:
+    text = (ROOT / "docs" / "guides" / "ci.md").read_text(encoding="utf-8")
+    path = tmp_path / "nosync.yml"
+    path.write_text(re.findall(r"`.github/workflows/nosync.yml`:\n\n```yaml\n(.*?)```", text, re.S)[0])
+    assert actionlint(path) == []
+
+
 def test_actionlint_finds_nothing_in_the_steps_of_the_action(
     tmp_path: Path, actionlint: Callable[[Path], list[str]]
 ) -> None:
@@ -170,17 +179,11 @@ class Step(NamedTuple):
 class Runner:
     """Runs the step of the action as a runner does: expressions are put in, files take what it says of itself."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tree: Path) -> None:
         self._folder = folder
         self._action = folder / "action"
         self.workspace = folder / "workspace"
-        listed = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        for name in listed.stdout.split("\0"):
-            if name and (ROOT / name).is_file():
-                (self._action / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self._action / name)
+        shutil.copytree(tree, self._action)
         shutil.copytree(ROOT / "demo", self.workspace / "demo", ignore=shutil.ignore_patterns(".*"))
         (self.workspace / "sub dir").mkdir()
         (self.workspace / "sub dir" / "nosync-lint.toml").touch()
@@ -223,14 +226,14 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str], NoReturn]) -> Runner:
+def runner(tree: Path, tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str], NoReturn]) -> Runner:
     """A runner on which the action was used once."""
     helped = subprocess.run(
         [sys.executable, "-m", "nosync_lint", "check", "--help"], capture_output=True, text=True, check=True
     )
     if "sarif" not in helped.stdout:
         pytest.skip("`check` does not write github and sarif reports yet")
-    runner = Runner(tmp_path_factory.mktemp("runner"))
+    runner = Runner(tmp_path_factory.mktemp("runner"), tree)
     done = runner.step(working_directory="sub dir", paths="clean.py")
     if "(from versions: none)" in done.log:
         missing("no package index can be reached: the action cannot install the linter")

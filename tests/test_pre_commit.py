@@ -61,13 +61,10 @@ class Hooked:
 
 
 @pytest.fixture(scope="module")
-def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def hooks(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This working tree as a repository that pre-commit can clone."""
-    folder = tmp_path_factory.mktemp("hooks")
-    for name in git(ROOT, "ls-files", "-co", "--exclude-standard", "-z").split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+    folder = tmp_path_factory.mktemp("hooks") / "repository"
+    shutil.copytree(tree, folder)
     git(folder, "init", "-q")
     commit_all(folder)
     return folder
