@@ -87,7 +87,7 @@ def test_a_hook_starts_a_script_that_is_installed(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_sees_python_and_cuda_files_in_one_run(hook: str) -> None:
-    assert items(HOOKS[hook]["types_or"]) == ["python", "c++", "cuda"]
+    assert items(HOOKS[hook]["types_or"]) == ["python", "jupyter", "c++", "cuda"]
     assert HOOKS[hook]["require_serial"] == "true"
 
 
