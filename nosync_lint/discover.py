@@ -52,7 +52,7 @@ def discover(
         if not path.exists():
             raise MissingPath(f"{text}: is a broken or circular link; give a path that can be read")
     given = [path.resolve() for path in given]
-    roots = _roots(given, config)
+    roots = project_roots(given, config)
     reported: dict[Path, bool] = {}
     unlisted: dict[Path, str] = {}
     for path in given:
@@ -74,7 +74,7 @@ def discover(
     return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given), names)
 
 
-def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
+def project_roots(given: Iterable[Path], config: Path | None) -> list[Path]:
     """What is linked: the folder of the configuration, else of the version control system, else the topmost package."""
     if config is not None:
         return [config.parent.resolve()]

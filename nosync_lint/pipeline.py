@@ -38,6 +38,7 @@ from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
+from nosync_lint.touching import touched
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -51,11 +52,13 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    touching: Sequence[str] | None = None,
     since: str = "",
     update: str = "",
 ) -> Report:
     """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
 
+    With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
     has the baseline that is to be written, and this writes nothing.
     """
@@ -63,12 +66,8 @@ def run(
     was = before(settings, paths, since, update)
     return _asked(
         lambda linked: _run(linked, settings, was, start),
-        paths,
-        settings,
-        jobs or default_jobs(),
-        cache,
-        progress or _silent,
-    )
+        paths, settings, jobs or default_jobs(), cache, progress or _silent, touching,
+    )  # fmt: skip
 
 
 def explain(
@@ -152,12 +151,13 @@ def _asked(
     jobs: int,
     cache: bool,
     progress: Progress,
+    touching: Sequence[str] | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
     try:
-        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress)))
+        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress, touching)))
     finally:
         if collecting:
             gc.enable()
@@ -169,8 +169,20 @@ def found_files(paths: Sequence[str], settings: Settings) -> Discovered:
     return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
 
 
-def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress) -> Linked:
+def _linked(
+    paths: Sequence[str],
+    settings: Settings,
+    jobs: int,
+    cache: bool,
+    progress: Progress,
+    touching: Sequence[str] | None,
+) -> Linked:
     found = found_files(paths, settings)
+    changed = None if touching is None else touched(found.files, touching)
+    if changed is not None and not changed:
+        found = replace(found, files=())  # nothing could be reported
+    elif changed is not None and changed.issuperset(file.name for file in found.files if file.reported):
+        changed = None  # everything is asked for
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
@@ -186,7 +198,7 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root, jobs)
+    program = link(found.files, indexed, settings, targets, found.root, jobs, changed)
     progress("judging", 0, 1)
     return Linked(found, indexed, targets, program)
 
@@ -301,6 +313,7 @@ def link(
     targets: Sequence[str],
     root: Path | None = None,
     jobs: int = 1,
+    touched: frozenset[str] | None = None,
 ) -> Program:
     """The program that the indexed files make."""
     return Program(
@@ -325,6 +338,7 @@ def link(
             settings.waivers,
             settings.presets,
         ),
+        touched,
     )
 
 
@@ -336,7 +350,9 @@ def with_heat(settings: Settings, program: Program) -> Settings:
 def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
     """What a reader must know so as not to take an empty report for a clean one."""
     notes = []
-    if not any(file.reported for file in files):
+    if program.touched is not None and not program.touched:
+        notes.append("no changed file was given that is part of what is read: nothing to report")
+    elif not any(file.reported for file in files):
         notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
     elif not program.has_roots and any(file.is_python for file in files):
         notes.append(
@@ -365,10 +381,11 @@ def _report(
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
     names = {finding.filename for finding in shown}
     resolved, unresolved = linked.program.call_counts
+    changed = linked.program.touched
     return Report(
         findings=tuple(cells.finding(one) for one in judged.findings),
         hidden=judged.hidden,
-        files_reported=sum(file.reported for file in files),
+        files_reported=sum(file.reported for file in files) if changed is None else len(changed),
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,

@@ -15,30 +15,11 @@ import pytest
 from nosync_lint.report.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = (
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "demo/README.md",
-    "docs/configuration.md",
-    "docs/explain.md",
-    "docs/formats.md",
-    "docs/suppressions.md",
-    "docs/baseline.md",
-    "docs/accuracy.md",
-    "docs/measurements.md",
-    "docs/oracle.md",
-    "docs/guard.md",
-    "docs/guard_sweep.md",
-    "docs/crossval.md",
-    "docs/library_use.md",
-    "docs/stub_runtime.md",
-    "docs/allocator.md",
-    "docs/allocator_guide.md",
-    "docs/gpu.md",
-    "docs/mutants.md",
-    "docs/versioning.md",
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder, pattern in ((ROOT, "*.md"), (ROOT / "demo", "*.md"), (ROOT / "docs", "**/*.md"))
+    for path in folder.glob(pattern)
+    if path.parent != ROOT / "docs" / "rules"
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")

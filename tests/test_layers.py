@@ -38,6 +38,7 @@ MAY_IMPORT = {
     "rule": {"finding", "source"},
     "since": {"config"},
     "target": {"config"},
+    "touching": {"finding", "source"},
     "link": {"answers", "finding", "index", "models", "source"},
     "notes": {"config", "index", "ruff_settings", "source"},
     "registry": {"finding", "rule"},
@@ -73,6 +74,7 @@ MAY_IMPORT = {
         "selection",
         "source",
         "suppression",
+        "touching",
     },
     "explain": {
         "answers",
@@ -99,6 +101,7 @@ MAY_IMPORT = {
         "rule",
         "since",
         "source",
+        "touching",
     },
     "pipeline": {
         "answers",
@@ -120,6 +123,7 @@ MAY_IMPORT = {
         "source",
         "suppression",
         "target",
+        "touching",
     },
     "commands": {
         "add_ignore",

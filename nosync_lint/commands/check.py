@@ -13,7 +13,7 @@ from nosync_lint.commands.accepting import add_accepting, asked_of_run, refuse_c
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import add_outputs, deliver, outputs_of, use_color, write_reports
 from nosync_lint.commands.show import add_shown, show
-from nosync_lint.config import SEVERITIES
+from nosync_lint.config import SEVERITIES, Settings
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -23,6 +23,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     choose = add_choice(check)
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
     files = add_files(check)
+    files.add_argument(
+        "--touching",
+        action="store_true",
+        help="the PATHs are what changed: report on the whole project what stands in them or leads through them",
+    )
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
@@ -59,13 +64,23 @@ def run(options: argparse.Namespace) -> int:
     refuse_early(options, settings)
     if show(options, settings):
         return 0
-    asked = asked_of_run(options)
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given, **asked))
+    (paths, touching), asked = _asked_for(options, settings), asked_of_run(options)
+    report = ask(options, lambda given: lint(paths, settings, touching=touching, **given, **asked))
     saved = save(options, report)
     if saved is not None:
         return saved
     write_reports(report, outputs, options.statistics, options.color)
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _asked_for(options: argparse.Namespace, settings: Settings) -> tuple[list[str], list[str] | None]:
+    """What is linted, and the changed files where only what touches them is reported. No changed file is no finding."""
+    if not options.touching:
+        return options.paths or ["."], None
+    from nosync_lint.discover import project_roots
+
+    roots = project_roots([Path(path).resolve() for path in options.paths], settings.path)
+    return [*map(str, roots), *options.paths], options.paths
 
 
 def _explain(options: argparse.Namespace) -> int:
