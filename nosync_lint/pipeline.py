@@ -27,6 +27,7 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
+from nosync_lint.owners import owners
 from nosync_lint.registry import named, rules
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
@@ -169,7 +170,15 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    report = _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    return _with_owners(report, files, linked.found.root)
+
+
+def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
+    """A report that knows who owns the files it names."""
+    owned = owners(root, (file for file in files if file.name in report.sources))
+    notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
+    return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
@@ -305,7 +314,8 @@ def _report(
     seconds: float,
 ) -> Report:
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
-    names = {finding.filename for finding in shown}
+    hops = (hop for finding in shown for hop in finding.flow)
+    names = {finding.filename for finding in shown} | {hop.filename for hop in hops}
     resolved, unresolved = program.call_counts
     return Report(
         findings=judged.findings,

@@ -26,6 +26,7 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
+    `owners` maps file names to those who own them, where the repository says so.
     `program` is kept alive for questions after the run.
     """
 
@@ -42,6 +43,7 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    owners: dict[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
