@@ -60,6 +60,8 @@ def _explain(options: argparse.Namespace) -> int:
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
     settings, form = settings_of(options), _report_format(options)
+    if form not in ("text", "json"):
+        raise Refused(f"--explain is written as text or json, not as {form}")
     refuse_early(options, settings)
     told = ask(options, lambda given: explain(options.paths, settings, file, row, **given))
 
@@ -83,6 +85,8 @@ def _file_and_line(text: str) -> tuple[str, int]:
 
 def _report_format(options: argparse.Namespace) -> str:
     form: str = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
-    if form not in ("text", "json"):
-        raise Refused(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
+    if form not in FORMATS:
+        raise Refused(
+            f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be one of {', '.join(FORMATS)}, not {form!r}"
+        )
     return form

@@ -20,6 +20,7 @@ class Style:
 FORMATS = {
     "text": "nosync_lint.report.text",
     "json": "nosync_lint.report.json",
+    "html": "nosync_lint.report.html",
 }
 """The module of each format. It has `write(report, out, style)`."""
 
