@@ -31,6 +31,7 @@ DOCUMENTS = (
     "docs/allocator_guide.md",
     "docs/gpu.md",
     "docs/mutants.md",
+    "docs/report.md",
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")
@@ -90,6 +91,18 @@ def test_the_page_about_explanations_shows_what_is_printed(tmp_path: Path) -> No
         folder = ROOT if "demo" in arguments else tmp_path
         done = run("-m", "nosync_lint", *arguments.split(), "--no-cache", folder=folder)
         assert done.stdout == output, f"docs/explain.md shows other output for `nosync-lint {arguments}`"
+
+
+def test_the_page_about_reports_shows_the_graph_that_is_drawn() -> None:
+    done = run("-m", "nosync_lint", "graph", "--no-cache", "demo", "--output-format", "svg")
+    shown = (ROOT / "docs" / "images" / "graph.svg").read_text(encoding="utf-8")
+    assert shown == done.stdout, "run `python docs/pictures.py`"
+
+
+def test_every_picture_that_a_document_shows_exists_and_is_small() -> None:
+    for path in (ROOT / "docs").glob("*.md"):
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / name).stat().st_size < 200_000, f"{path.name}: {name}"
 
 
 def test_the_readme_begins_with_two_commands() -> None:
