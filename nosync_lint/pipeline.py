@@ -30,8 +30,8 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
-from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.owners import owners
+from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName

@@ -19,8 +19,8 @@ from nosync_lint.link.program import Program
 from nosync_lint.registry import rules as all_rules
 from nosync_lint.rule import BudgetCheck, Rule, StaleEntry
 from nosync_lint.since import changed_since
-from nosync_lint.touching import touches
 from nosync_lint.source import Span
+from nosync_lint.touching import touches
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from nosync_lint.finding import Edit
-from nosync_lint.report.text import CONTEXT, printable
+from nosync_lint.report.full import CONTEXT
+from nosync_lint.report.text import printable
 from nosync_lint.source import Span
 
 MAX_MARKED = 12
