@@ -6,7 +6,7 @@ import argparse
 import json
 
 from nosync_lint.commands import Refused
-from nosync_lint.commands.options import nearest_rule
+from nosync_lint.rule import Status
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,7 +18,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary
+    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, nearest_rule, rules, summary
 
     try:
         if not options.all and not options.name:
@@ -26,6 +26,9 @@ def run(options: argparse.Namespace) -> int:
         chosen = list(rules()) if options.all else [rule for rule in [find(options.name)] if rule is not None]
     except RulesMissing as error:
         raise Refused(str(error)) from error
+    former = find_retired(options.name or "")
+    if not chosen and former is not None:
+        raise Refused(f"`{options.name}` was removed in {former.since}: {former.why}")
     if not chosen:
         raise Refused(
             f"no rule is called `{options.name}`{nearest_rule(options.name)}; `nosync-lint rule --all` lists them"
@@ -34,7 +37,11 @@ def run(options: argparse.Namespace) -> int:
         rows = [
             {
                 "code": rule.code, "name": rule.slug(), "summary": summary(rule), "severity": rule.severity.value,
-                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule),
+                "since": rule.since, "status": rule.status.value, "default": rule.default, "heated": rule.heated,
+                "options": [
+                    {"name": one.name, "default": one.default, "description": one.about} for one in rule.options
+                ],
+                "explanation": documentation(rule),
             }
             for rule in chosen
         ]  # fmt: skip
@@ -44,5 +51,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"{rule.code}  {rule.slug():32} {rule.severity.value:8} {summary(rule)}")
     else:
         (rule,) = chosen
-        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})\n\n{documentation(rule)}")
+        status = "" if rule.status is Status.STABLE else f"{rule.status.value}, "
+        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, {status}since {rule.since})\n")
+        print(documentation(rule))
+        for one in rule.options:
+            print(f"\nOption `{one.name}` ({one.default!r}): {one.about}")
     return 0

@@ -17,7 +17,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
         write_counts(page, report.findings)
     else:
         for finding in report.findings:
-            place = f"{finding.filename}:{finding.span.row}:{finding.span.column}:"
+            place = f"{finding.file}:{finding.span.row}:{finding.span.column}:"
             rule = f" {finding.code} {finding.name}{fix_mark(finding)}"
             page.row((place, "bold"), (rule, SEVERITY_STYLES[finding.severity]), (f" {finding.message}", ""))
     write_end(page, report)

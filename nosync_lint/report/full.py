@@ -92,10 +92,10 @@ def _write_alike(page: _Findings, findings: tuple[Finding, ...]) -> None:
 
 def _cause(block: tuple[Finding, ...]) -> str:
     """The place that every finding of a group stands at, leads to or names, where there is one."""
-    named = [{(hop.filename, hop.row) for hop in (*finding.flow, *finding.related)} for finding in block]
-    own = [{(finding.filename, finding.span.row)} for finding in block]
+    named = [{(hop.file, hop.row) for hop in (*finding.flow, *finding.related)} for finding in block]
+    own = [{(finding.file, finding.span.row)} for finding in block]
     common = set.intersection(*(a | b for a, b in zip(named, own, strict=True)))
-    places = [(hop.filename, hop.row) for finding in block for hop in reversed(finding.flow)]
+    places = [(hop.file, hop.row) for finding in block for hop in reversed(finding.flow)]
     return next((f": {filename}:{row}" for filename, row in places if (filename, row) in common), "")
 
 
@@ -103,7 +103,7 @@ def _shared_tail(findings: tuple[Finding, ...]) -> tuple[Hop, ...]:
     """The places at which the flows of all findings end alike."""
     length = 0
     for steps in zip(*(reversed(finding.flow) for finding in findings), strict=False):
-        if len({(hop.filename, hop.row) for hop in steps}) > 1:
+        if len({(hop.file, hop.row) for hop in steps}) > 1:
             break
         length += 1
     flow = findings[0].flow
@@ -135,7 +135,7 @@ class _Plain(_Findings):
 
     def heading(self, finding: Finding) -> None:
         row, column = finding.span.row, finding.span.column
-        self.line(f"{finding.filename}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
+        self.line(f"{finding.file}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
         self.line("    " + ", ".join(ranks(finding)))
 
     def frame(self, finding: Finding) -> None:
@@ -161,7 +161,7 @@ class _Terminal(ColoredPage, _Findings):
 
     def heading(self, finding: Finding) -> None:
         style = SEVERITY_STYLES[finding.severity]
-        place = (f"{finding.filename}:{finding.span.row}:{finding.span.column}", "bold")
+        place = (f"{finding.file}:{finding.span.row}:{finding.span.column}", "bold")
         told = f"  [{', '.join(ranks(finding)[1:])}]"
         self.row(place, (f"  {finding.code} {finding.name}", style), (told, "dim"))
         self._print([(finding.message, "")], indent=2)
@@ -170,7 +170,7 @@ class _Terminal(ColoredPage, _Findings):
         from rich.cells import cell_len
         from rich.text import Text
 
-        lines, span = self._sources.get(finding.filename, ()), finding.span
+        lines, span = self._sources.get(finding.file, ()), finding.span
         if not 1 <= span.row <= len(lines):
             return
         rows = range(max(1, span.row - CONTEXT), min(len(lines), span.row + CONTEXT) + 1)
@@ -216,7 +216,13 @@ class _Terminal(ColoredPage, _Findings):
 
         if len(line) > MAX_HIGHLIGHTED:
             return Text(line)
-        lexer = "python" if filename.endswith((".py", ".pyi")) else "toml" if filename.endswith(".toml") else "cpp"
+        lexer = (
+            "python"
+            if filename.endswith((".py", ".pyi", ".ipynb"))
+            else "toml"
+            if filename.endswith(".toml")
+            else "cpp"
+        )
         text = Syntax("", lexer, theme="ansi_dark", background_color="default").highlight(line)
         text.rstrip()
         return text
@@ -227,7 +233,7 @@ class _Terminal(ColoredPage, _Findings):
         for number, hop in enumerate(hops):
             guide = self._elbow if chain and number else ""
             indent = 4 + (3 * min(number - 1, MAX_STEPS) if guide else 0)
-            self._print([(f"{hop.filename}:{hop.row}", "cyan"), (f"  {hop.note}", "")], indent, guide)
+            self._print([(f"{hop.file}:{hop.row}", "cyan"), (f"  {hop.note}", "")], indent, guide)
 
     def code(self, label: str, code: str) -> None:
         if code:

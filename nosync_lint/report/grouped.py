@@ -17,7 +17,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     if style.statistics:
         write_counts(page, report.findings)
     else:
-        for filename, group in groupby(report.findings, key=lambda finding: finding.filename):
+        for filename, group in groupby(report.findings, key=lambda finding: finding.file):
             findings = list(group)
             page.row((f"{filename}:", "bold"))
             places = [f"{finding.span.row}:{finding.span.column}" for finding in findings]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from nosync_lint.finding import Finding
+from nosync_lint.finding import Finding, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 from nosync_lint.report.text import printable, story, summary
@@ -19,7 +19,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     suites = Element("testsuites", name="nosync-lint")
     _add_run(suites, report)
     for filename, group in groupby(report.findings, key=lambda finding: finding.filename):
-        _add_suite(suites, _clean(filename), list(group))
+        _add_suite(suites, _clean(filename), list(group), report.fail_on)
     for count in ("tests", "failures", "errors"):
         suites.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
     indent(suites)
@@ -27,21 +27,22 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     out.write(text.replace("##", "#&#35;") + "\n")  # CI services take `##[` for a command in their logs
 
 
-def _add_suite(suites: Element, filename: str, findings: list[Finding]) -> None:
-    failing = sum(finding.severity.fails for finding in findings)
+def _add_suite(suites: Element, filename: str, findings: list[Finding], fail_on: Severity) -> None:
+    failing = sum(finding.severity.reaches(fail_on) for finding in findings)
     suite = SubElement(
         suites, "testsuite", name=filename, tests=str(len(findings)), failures=str(failing), errors="0", file=filename
     )
     seen: Counter[str] = Counter()
     for finding in findings:
-        name = f"{finding.code} {finding.name} at {finding.span.row}:{finding.span.column}"
+        cell = "" if finding.cell is None else f"cell {finding.cell}:"
+        name = f"{finding.code} {finding.name} at {cell}{finding.span.row}:{finding.span.column}"
         seen[name] += 1
         if seen[name] > 1:  # services keep one of several test cases of the same name
             name += f" ({seen[name]})"
         case = SubElement(suite, "testcase", name=name, classname=filename)
-        lines = [f"{finding.filename}:{finding.span.row}:{finding.span.column}: {finding.message}", *story(finding)]
+        lines = [f"{finding.file}:{finding.span.row}:{finding.span.column}: {finding.message}", *story(finding)]
         text = "\n".join(map(_clean, lines))
-        if finding.severity.fails:
+        if finding.severity.reaches(fail_on):
             failure = SubElement(case, "failure", type=finding.severity.value, message=_clean(finding.message))
             failure.text = text
         else:

@@ -57,7 +57,7 @@ def _head(report: Report, encoding: str) -> str:
 
 def _finding(finding: Finding, encoding: str) -> str:
     """One item of a list, with its story below it."""
-    place = _code(f"{finding.filename}:{finding.span.row}:{finding.span.column}", encoding)
+    place = _code(f"{finding.file}:{finding.span.row}:{finding.span.column}", encoding)
     rule = f"**{_inline(finding.code, encoding)} {_inline(finding.name, encoding)}**"
     lines = [f"- {place} {rule} ({', '.join(ranks(finding))}): {_inline(finding.message, encoding)}"]
     for label, hops in (
@@ -66,7 +66,7 @@ def _finding(finding: Finding, encoding: str) -> str:
         if hops:
             lines.append(f"  - {_inline(label, encoding)}:")
         for hop in hops:
-            lines.append(f"    - {_code(f'{hop.filename}:{hop.row}', encoding)} {_inline(hop.note, encoding)}")
+            lines.append(f"    - {_code(f'{hop.file}:{hop.row}', encoding)} {_inline(hop.note, encoding)}")
     if finding.cure:
         lines += ["  - instead:", *(f"    {line}" for line in _block(finding.cure, encoding))]
     return "\n" + "\n".join(lines) + "\n"

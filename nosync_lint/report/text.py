@@ -175,7 +175,7 @@ def hop_lines(label: str, hops: Sequence[Hop], chain: bool = False) -> Iterator[
     if hops:
         yield f"{label}:"
     for number, hop in enumerate(hops):
-        yield f"  {'-> ' if chain and number else ''}{hop.filename}:{hop.row} {hop.note}"
+        yield f"  {'-> ' if chain and number else ''}{hop.file}:{hop.row} {hop.note}"
 
 
 def code_lines(label: str, code: str) -> Iterator[str]:

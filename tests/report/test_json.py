@@ -50,6 +50,7 @@ def test_a_finding_keeps_every_field() -> None:
         "name": "scalar-index-write",
         "message": "storing -1 through `größe`",
         "filename": "serve/pool.py",
+        "cell": None,
         "location": {"row": 4, "column": 9},
         "end_location": {"row": 4, "column": 26},
         "severity": "error",
@@ -60,11 +61,11 @@ def test_a_finding_keeps_every_field() -> None:
         "fingerprint": "0123abcd",
         "root": "Loop.step",
         "flow": [
-            {"filename": "serve/loop.py", "row": 12, "note": "root"},
-            {"filename": "serve/pool.py", "row": 4, "note": "here"},
+            {"filename": "serve/loop.py", "cell": None, "row": 12, "note": "root"},
+            {"filename": "serve/pool.py", "cell": None, "row": 4, "note": "here"},
         ],
-        "evidence": [{"filename": "serve/pool.py", "row": 9, "note": "made on the device"}],
-        "related": [{"filename": "serve/base.py", "row": 2, "note": "declared here"}],
+        "evidence": [{"filename": "serve/pool.py", "cell": None, "row": 9, "note": "made on the device"}],
+        "related": [{"filename": "serve/base.py", "cell": None, "row": 2, "note": "declared here"}],
         "cure": "x.index_fill_(0, i, -1)",
         "fix": None,
         "url": "https://example.org/scalar-index-write",
@@ -132,7 +133,7 @@ def test_the_summary_says_what_was_hidden_and_never_the_time() -> None:
     )
     assert written(report)["summary"] == {
         "shown": 1,
-        "hidden": {"warm": 1, "cold": 2, "unreached": 3, "possible": 4, "likely": 0, "suppressed": 5},
+        "hidden": {"warm": 1, "cold": 2, "unreached": 3, "possible": 4, "likely": 0, "suppressed": 5, "ignored": 0},
         "files_reported": 6,
         "files_linked": 7,
         "calls_resolved": 8,
