@@ -312,6 +312,7 @@ OURS = frozenset(
         "cond",
         "format",
         "full",
+        "range",
         "type",
         "nonzero",
         "broadcast",
