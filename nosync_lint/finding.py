@@ -1,4 +1,4 @@
-"""What is reported: findings, the hops that explain them, and their ranks."""
+"""What is reported: findings, the hops that explain them, their ranks, and the rules that make them."""
 
 from __future__ import annotations
 
@@ -95,11 +95,10 @@ class Finding:
 
     `flow` leads from the hot root (or, for contract rules, through the evidence) to the place; `evidence`
     says why the operand is believed to be what it is. `heat` is None for rules that heat does not apply to.
-    `scope` is the function or class it stands in, qualified within its module and empty at the top of it; `snippet` is
-    the flagged expression in its plain form. Rule, file, scope and snippet are what a finding is known by.
     `scope` is the function or class it stands in, qualified within its module and empty at the top of it.
     `cell` is the number of the cell of a notebook, counted from 1 over all of its cells; the rows of `span` are then
-    rows of that cell.
+    rows of that cell. `snippet` is the flagged expression in its plain form. Rule, file, scope and snippet are what a
+    finding is known by.
     """
 
     code: str
@@ -120,8 +119,8 @@ class Finding:
     url: str = field(default="")
     scope: str = ""
     fix: Fix | None = None
-    snippet: str = ""
     cell: int | None = None
+    snippet: str = ""
 
     @property
     def order(self) -> tuple[str, int, int, int, str, str]:
@@ -153,3 +152,20 @@ class Suppressed:
     row: int = 0
     owner: str = ""
     until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What reports say of a rule. `summary` is one sentence, `documentation` begins with it.
+
+    `sites` are the kinds of site it is asked about: "bad-file" for files that cannot be used, "configured-name" for the
+    configuration.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    documentation: str
+    sites: tuple[str, ...] = ()
+    url: str = ""

@@ -22,6 +22,7 @@ from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.selection import FileIgnores
 from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, Span, UnreadableFile, decode, read_source
 from nosync_lint.suppression import Suppressions
+from nosync_lint.touching import touches
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 
@@ -160,20 +161,25 @@ class _Judging:
             fix=judgement.fix,
         )  # fmt: skip
         suppressed = self._suppression(finding, rule, place, covering)
+        asked = self._is_asked_for(finding)
         if self._ignores.cover(rule, filename):
-            self._hidden["ignored"] += 1
-            self._unshown.append(finding)
+            self._hidden["ignored"] += asked
         elif suppressed is not None:
-            self._hidden["suppressed"] += 1
-            self._suppressed.append(suppressed)
+            self._hidden["suppressed"] += asked
+            self._suppressed += [suppressed] * asked
         elif judgement.confidence.rank < self._least:
-            self._hidden[judgement.confidence.value] += 1
-            self._unshown.append(finding)
+            self._hidden[judgement.confidence.value] += asked
+            self._unshown += [finding] * asked
         elif heat is not None and heat not in self._heats:
-            self._hidden[heat.value] += 1
-            self._unshown.append(finding)
+            self._hidden[heat.value] += asked
+            self._unshown += [finding] * asked
         else:
             self._found.append((finding, rule, place))
+
+    def _is_asked_for(self, finding: Finding) -> bool:
+        """Whether everything is asked for, or the finding touches the files that are."""
+        touched = self._program.touched
+        return touched is None or touches(finding, touched)
 
     def _suppression(
         self, finding: Finding, rule: Rule, place: Place | None, covering: Pragma | None
@@ -204,7 +210,7 @@ class _Judging:
         suppressed = sorted(self._suppressed, key=lambda one: one.finding.order)
         named = self._fingerprinted([*findings, *(one.finding for one in suppressed)])
         return Judged(
-            tuple(named[: len(findings)]),
+            tuple(filter(self._is_asked_for, named[: len(findings)])),
             Hidden(**self._hidden),
             tuple(dict.fromkeys(self._failures)),
             tuple(

@@ -30,13 +30,16 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
+from nosync_lint.owners import owners
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
+from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName
 from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
+from nosync_lint.touching import touched
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -50,11 +53,13 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    touching: Sequence[str] | None = None,
     since: str = "",
     update: str = "",
 ) -> Report:
     """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
 
+    With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
     has the baseline that is to be written, and this writes nothing.
     """
@@ -62,12 +67,8 @@ def run(
     was = before(settings, paths, since, update)
     return _asked(
         lambda linked: _run(linked, settings, was, start),
-        paths,
-        settings,
-        jobs or default_jobs(),
-        cache,
-        progress or _silent,
-    )
+        paths, settings, jobs or default_jobs(), cache, progress or _silent, touching,
+    )  # fmt: skip
 
 
 def explain(
@@ -123,6 +124,12 @@ class Linked:
         return _bad_files(self.found.files, self.indexed)
 
     @property
+    def cells(self) -> Cells:
+        """Where the cells of the notebooks are."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
+
+    @property
     def read(self) -> frozenset[str]:
         """The names of the reported files that could be read."""
         pairs = zip(self.found.files, self.indexed, strict=True)
@@ -132,12 +139,6 @@ class Linked:
         """The comments in the reported files that are addressed to us, or to tools whose comments are honoured."""
         words, blanket = settings.waivers, settings.respect_blanket_noqa
         return comments_of(self.found.files, self.indexed, texts.lines, words, blanket)
-
-    @property
-    def cells(self) -> Cells:
-        """Where the cells of the notebooks are."""
-        pairs = zip(self.found.files, self.indexed, strict=True)
-        return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
 
     @property
     def unlisted(self) -> list[BadFile]:
@@ -151,12 +152,13 @@ def _asked(
     jobs: int,
     cache: bool,
     progress: Progress,
+    touching: Sequence[str] | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
     try:
-        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress)))
+        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress, touching)))
     finally:
         if collecting:
             gc.enable()
@@ -168,8 +170,20 @@ def found_files(paths: Sequence[str], settings: Settings) -> Discovered:
     return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
 
 
-def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress) -> Linked:
+def _linked(
+    paths: Sequence[str],
+    settings: Settings,
+    jobs: int,
+    cache: bool,
+    progress: Progress,
+    touching: Sequence[str] | None,
+) -> Linked:
     found = found_files(paths, settings)
+    changed = None if touching is None else touched(found.files, touching)
+    if changed is not None and not changed:
+        found = replace(found, files=())  # nothing could be reported
+    elif changed is not None and changed.issuperset(file.name for file in found.files if file.reported):
+        changed = None  # everything is asked for
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
@@ -185,7 +199,7 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root, jobs)
+    program = link(found.files, indexed, settings, targets, found.root, jobs, changed)
     progress("judging", 0, 1)
     return Linked(found, indexed, targets, program)
 
@@ -207,13 +221,21 @@ def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Repor
     settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    comments = [one for found in pragmas.values() for one in found if one.names or one.form != "noqa"]
+    comments = [pragma for found in pragmas.values() for pragma in found]
     notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
-    return replace(report, baseline=settled.baseline)
+    report = replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
+    return _with_owners(report, files, linked.found.root)
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None) -> Explanation:
+def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
+    """A report that knows who owns the files it names."""
+    owned = owners(root, (file for file in files if file.name in report.sources))
+    notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
+    return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
+
+
+def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
@@ -300,6 +322,7 @@ def link(
     targets: Sequence[str],
     root: Path | None = None,
     jobs: int = 1,
+    touched: frozenset[str] | None = None,
 ) -> Program:
     """The program that the indexed files make."""
     return Program(
@@ -324,6 +347,7 @@ def link(
             settings.waivers,
             settings.presets,
         ),
+        touched,
     )
 
 
@@ -335,7 +359,9 @@ def with_heat(settings: Settings, program: Program) -> Settings:
 def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
     """What a reader must know so as not to take an empty report for a clean one."""
     notes = []
-    if not any(file.reported for file in files):
+    if program.touched is not None and not program.touched:
+        notes.append("no changed file was given that is part of what is read: nothing to report")
+    elif not any(file.reported for file in files):
         notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
     elif not program.has_roots and any(file.is_python for file in files):
         notes.append(
@@ -362,12 +388,14 @@ def _report(
 ) -> Report:
     files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
-    names = {finding.filename for finding in shown}
+    hops = (hop for finding in shown for hop in finding.flow)
+    names = {finding.filename for finding in shown} | {hop.filename for hop in hops}
     resolved, unresolved = linked.program.call_counts
+    changed = linked.program.touched
     return Report(
         findings=tuple(cells.finding(one) for one in judged.findings),
         hidden=judged.hidden,
-        files_reported=sum(file.reported for file in files),
+        files_reported=sum(file.reported for file in files) if changed is None else len(changed),
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
@@ -412,8 +440,8 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     ]
     names += [
         ConfiguredName(
-            _file_name(one.file), Span(one.row, 1, one.row, 1), "hot root", one.root, "correct the name or remove it",
-            one.root not in unmatched,
+            _file_name(one.file), Span(one.row, 1, one.row, 1), "hot root", one.root,
+            "correct the name or remove it", one.root not in unmatched,
         )
         for one in settings.budgets
     ]  # fmt: skip

@@ -20,6 +20,7 @@ from nosync_lint.registry import rules as all_rules
 from nosync_lint.rule import BudgetCheck, Rule, StaleEntry
 from nosync_lint.since import changed_since
 from nosync_lint.source import Span
+from nosync_lint.touching import touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +161,9 @@ def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterab
 
 def _without_unchanged(was: Before, judged: Judged) -> Judged:
     """Without findings whose flow touches no changed file."""
-    is_changed = cache(was.is_changed)
-    kept = tuple(
-        one for one in judged.findings if any(map(is_changed, (one.filename, *(hop.filename for hop in one.flow))))
-    )
+    files = {hop.filename for one in judged.findings for hop in (*one.flow, *one.related)}
+    changed = frozenset(filter(was.is_changed, files | {one.filename for one in judged.findings}))
+    kept = tuple(one for one in judged.findings if touches(one, changed))
     return replace(judged, findings=kept, hidden=replace(judged.hidden, unchanged=len(judged.findings) - len(kept)))
 
 

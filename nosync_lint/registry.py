@@ -9,6 +9,7 @@ import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
 
+from nosync_lint.finding import RuleFacts
 from nosync_lint.rule import Retired, Rule
 
 PACKAGE = "nosync_lint.rules"
@@ -99,3 +100,8 @@ def summary(rule: Rule) -> str:
 def documentation(rule: Rule) -> str:
     """The docstring of the rule's module."""
     return inspect.cleandoc(importlib.import_module(type(rule).__module__).__doc__ or "")
+
+
+def facts(rule: Rule) -> RuleFacts:
+    """What reports say of a rule."""
+    return RuleFacts(rule.code, rule.slug(), rule.severity, summary(rule), documentation(rule), rule.sites)

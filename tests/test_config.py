@@ -95,8 +95,8 @@ where = "rank=3"
         capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
         waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
         max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 33),),
-        census=(Census("*.cuh", 3, "rank=3", 37),), budgets=(Budget("Loop.step", 2, 42),), baseline="known.jsonl",
-        respect_blanket_noqa=True,
+        census=(Census("*.cuh", 3, "rank=3", 37),), budgets=(Budget("Loop.step", 2, 42, tmp_path / "nosync-lint.toml"),),
+        baseline="known.jsonl", respect_blanket_noqa=True,
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

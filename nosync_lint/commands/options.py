@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nosync_lint.commands import Refused
-from nosync_lint.commands.output import ProgressLine
+from nosync_lint.commands.output import ProgressLine, refuse_file
 from nosync_lint.config import (
     ConfigError,
     FileIgnore,
     Settings,
+    common_folder,
     find_config,
     inline_layer,
     load_config,
@@ -130,7 +131,8 @@ def _project_config(paths: Sequence[str]) -> Path | None:
         folder = Path(path) if os.path.isdir(path) else Path(path).parent
         found[find_config(folder.resolve())] = path
     if len(found) > 1:
-        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        above = common_folder([Path(os.path.abspath(path)) for path in paths])
+        common = find_config(above) if above is not None else None
         if common is not None:
             return common
         named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
@@ -144,7 +146,6 @@ def listed(values: Sequence[str]) -> tuple[str, ...]:
 
 def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     """What is wrong with a command can be said before anything is read."""
-    from nosync_lint.discover import is_source
     from nosync_lint.registry import RulesMissing
     from nosync_lint.selection import check_names, check_words
 
@@ -155,8 +156,8 @@ def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
         check_names(settings)
     except RulesMissing as error:
         raise Refused(str(error)) from error
-    if options.output_file and is_source(Path(options.output_file)):
-        raise Refused(f"{options.output_file}: is source code by its name; give the report another one")
+    if options.output_file:
+        refuse_file(options.output_file)
 
 
 def ask(options: argparse.Namespace, question: Callable[[dict[str, Any]], T]) -> T:

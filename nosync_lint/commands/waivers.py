@@ -31,5 +31,5 @@ def run(options: argparse.Namespace) -> int:
     if not options.min_confidence:
         settings = replace(settings, min_confidence="possible")
     report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
-    deliver(options, lambda out: write_ledger(report, out, options.output_format))
+    deliver(options.output_file, lambda out: write_ledger(report, out, options.output_format))
     return 2 if report.failures else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nosync_lint.config.globs import display, matches
+from nosync_lint.config.globs import common_folder, display, matches
 from nosync_lint.config.read import (
     FILES,
     SEVERITIES,
@@ -46,6 +46,7 @@ __all__ = [
     "Key",
     "RuleTable",
     "Settings",
+    "common_folder",
     "default_toml",
     "display",
     "find_config",

@@ -41,14 +41,13 @@ class Census:
     file: Path | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """`[budgets]`: how many syncs there may be below a hot root."""
 
     root: str
     syncs: int
     row: int = 1
-    file: Path | None = field(default=None, compare=False)
+    file: Path | None = None
 
 
 class FileIgnore(NamedTuple):
@@ -69,7 +68,7 @@ class RuleTable(NamedTuple):
 class Form(NamedTuple):
     """What the value of a key looks like in TOML. `record` is the shape of the entries of an array of tables."""
 
-    name: str  # strings, names (of rules), string, integer, boolean, tables, globs, rules, counts
+    name: str  # strings, names (of rules), string, integer, boolean, tables, globs, rules, budgets
     choices: tuple[str, ...] = ()
     record: type[Contract] | type[Census] | None = None
     minimum: int = 0
@@ -196,12 +195,10 @@ class Settings:
         record=Census,
     )
     budgets: tuple[Budget, ...] = _key(
-        (), "how many syncs there may be below each hot root that it names", '{ "Scheduler.step" = 2 }', form="counts"
+        (), "how many syncs there may be below a hot root", '{ "Scheduler.step" = 2 }', form="budgets"
     )
-    baseline: str = _key(
-        "", "a file of findings that are accepted, relative to the configuration", '"nosync-baseline.jsonl"'
-    )
-    respect_blanket_noqa: bool = _key(False, "honour `# noqa` without codes", "true")
+    baseline: str = _key("", "the file of findings that are accepted, relative to the configuration", '"known.jsonl"')
+    respect_blanket_noqa: bool = _key(False, "let `# noqa` without codes cover findings", "true")
     # where it came from; not keys
     configured_hot: tuple[str, ...] = field(default=(), compare=False)
     nearest: bool = field(default=False, compare=False)

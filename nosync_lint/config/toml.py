@@ -34,7 +34,7 @@ def _table(entries: dict[str, Any]) -> str:
 def default_toml(name: str) -> str:
     """The default of a key in TOML; an empty table for keys that are tables by name."""
     key = TABLE[name]
-    return "{}" if key.form.name in ("globs", "rules", "counts") else toml_value(key.default)
+    return "{}" if key.form.name in ("globs", "rules", "budgets") else toml_value(key.default)
 
 
 def settings_toml(settings: Settings) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -333,6 +333,16 @@ class HeatMap:
         root = f"{'hot' if hot else 'warm'} root `{function.record.qualname}` ({why})"
         hops.append(Hop(function.module.file.name, row_of(function.record.pos), root))
         return function.name, tuple(reversed(hops))
+
+    def through(self, files: Collection[str]) -> frozenset[int]:
+        """The functions that stand in these files or whose chain leads through them."""
+        found: set[int] = set()
+        for reached in (self.hot, self.warm):
+            for number, step in reached.items():  # callers come before what they call
+                here = self._project.functions[number].module.file.name in files
+                if here or (step.caller is not None and step.caller.number in found):
+                    found.add(number)
+        return frozenset(found)
 
     def _running(self, function: Function, block: int) -> tuple[Function, int]:
         """The function that runs the code: for a lambda that nothing is known to call, the one that it stands in."""
