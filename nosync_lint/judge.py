@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -18,7 +18,7 @@ from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
-from nosync_lint.source import CUDA_SUFFIXES, Span, UnreadableFile, decode, read_source
+from nosync_lint.source import SourceFile, Span, UnreadableFile, decode, is_python, lines_of, read_source
 from nosync_lint.suppression import Suppressions
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
@@ -35,9 +35,10 @@ class Judged:
 
 
 class Texts:
-    """The lines of files by their names, read when first asked for."""
+    """The lines of files by their names, read when first asked for. What stands for a file on disk is taken for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Iterable[SourceFile] = ()) -> None:
+        self._contents = {file.name: file.content for file in files if file.content is not None}
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, filename: str) -> list[str]:
@@ -45,8 +46,9 @@ class Texts:
         if filename not in self._lines:
             try:
                 path = Path(filename)
-                text = decode(read_source(path, sys.maxsize), path.suffix.lower() not in CUDA_SUFFIXES)
-                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                data = read_source(path, sys.maxsize, self._contents.get(filename))
+                text = decode(data, is_python(path))
+                self._lines[filename] = lines_of(text)
             except UnreadableFile:
                 self._lines[filename] = []
         return self._lines[filename]

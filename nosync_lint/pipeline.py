@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -36,6 +36,8 @@ from nosync_lint.target import target_releases
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the stage, what is done of it, and how much there is."""
+Overlay = Mapping[Path, bytes]
+"""What stands for files on disk, by their resolved paths: standard input, or the open buffers of an editor."""
 
 
 def run(
@@ -45,17 +47,16 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
+    selected: Sequence[Rule] | None = None,
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report."""
+    """Lint the given files and folders, with the selected rules or those that the settings select. Raises
+    `MissingPath` and `ConfigError`; everything else is in the report."""
     start = time.perf_counter()
-    return _asked(
-        lambda linked: _run(linked, settings, start),
-        paths,
-        settings,
-        jobs or default_jobs(),
-        cache,
-        progress or _silent,
-    )
+    return ask(
+        lambda linked: report_of(linked, settings, selected, start),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
+    )  # fmt: skip
 
 
 def explain(
@@ -67,11 +68,12 @@ def explain(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
 ) -> Explanation:
     """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
-    return _asked(
-        lambda linked: _explained(linked, settings, file, row),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+    return ask(
+        lambda linked: explanation_of(linked, settings, file, row),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
     )  # fmt: skip
 
 
@@ -85,9 +87,9 @@ def call_tree(
     progress: Progress | None = None,
 ) -> CallTree:
     """The calls from hot roots to findings under the given paths. Raises `Unanswerable` for a name of no hot root."""
-    return _asked(
+    return ask(
         lambda linked: _call_tree(linked, settings, roots),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+        paths, settings, jobs=jobs, cache=cache, progress=progress,
     )  # fmt: skip
 
 
@@ -113,26 +115,36 @@ class Linked:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
 
-def _asked(
+def ask(
     question: Callable[[Linked], T],
     paths: Sequence[str],
     settings: Settings,
-    jobs: int,
-    cache: bool,
-    progress: Progress,
+    *,
+    jobs: int = 0,
+    cache: bool = True,
+    progress: Progress | None = None,
+    overlay: Overlay | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
     try:
-        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress)))
+        return with_room(
+            lambda: question(
+                _linked(paths, settings, jobs or default_jobs(), cache, progress or _silent, overlay or {})
+            )
+        )
     finally:
         if collecting:
             gc.enable()
 
 
-def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress) -> Linked:
-    found = discover(paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
+def _linked(
+    paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress, overlay: Overlay
+) -> Linked:
+    found = discover(
+        paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path, overlay
+    )
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
@@ -154,10 +166,11 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, start: float) -> Report:
+def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, start: float) -> Report:
+    """What the selected rules, or those that the settings select, say of the reported files."""
     files, program = linked.found.files, linked.program
-    selected = select(settings)
-    texts = Texts()
+    selected = select(settings) if selected is None else selected
+    texts = Texts(files)
     judged = judge(
         program,
         selected,
@@ -172,7 +185,8 @@ def _run(linked: Linked, settings: Settings, start: float) -> Report:
     return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
+def explanation_of(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
+    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
@@ -180,7 +194,7 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Expla
     is_config = settings.path is not None and settings.path.resolve() == path
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
-    texts = Texts()
+    texts = Texts(linked.found.files)
     name = source.name if source is not None else _config_name(settings)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
@@ -216,7 +230,7 @@ def _shown_folder(folder: Path) -> str:
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
     files, program = linked.found.files, linked.program
-    texts = Texts()
+    texts = Texts(files)
     selected = select(settings)
     judged = judge(program, selected, replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts)
     try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from nosync_lint.commands import Refused
+from nosync_lint.commands import Refused, standard_input
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import deliver, use_color
 from nosync_lint.report.formats import FORMATS
@@ -18,10 +18,13 @@ from nosync_lint.report.formats import FORMATS
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
     check.set_defaults(run=run)
-    check.add_argument("paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .)")
+    check.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .); - for standard input"
+    )
     choose = add_choice(check)
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
     files = add_files(check)
+    standard_input.add(files)
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
@@ -41,18 +44,19 @@ def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
     from nosync_lint.report.formats import Style, write
 
+    overlay = standard_input.take(options)
     if options.explain is not None:
-        return _explain(options)
+        return _explain(options, overlay)
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
+    report = ask(options, lambda given: lint(options.paths or ["."], settings, overlay=overlay, **given))
 
     style = Style(options.statistics)
     deliver(options, lambda out: write(report, form, out, replace(style, color=use_color(options.color, out))))
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
 
 
-def _explain(options: argparse.Namespace) -> int:
+def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
     from nosync_lint.pipeline import explain
     from nosync_lint.report.explanation import write_explanation, write_explanation_json
 
@@ -61,7 +65,7 @@ def _explain(options: argparse.Namespace) -> int:
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    told = ask(options, lambda given: explain(options.paths, settings, file, row, **given))
+    told = ask(options, lambda given: explain(options.paths, settings, file, row, overlay=overlay, **given))
 
     def write(out: TextIO) -> None:
         if form == "json":

@@ -38,7 +38,7 @@ def index(
         try:
             if file.path.suffix == ".ipynb":
                 raise UnreadableFile("is a notebook, which cannot be read yet; export its cells to a script")
-            data = read_source(file.path, max_size)
+            data = read_source(file.path, max_size, file.content)
         except UnreadableFile as error:
             results[position] = Unreadable(error.reason, error.row)
             continue
