@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,21 @@ def find_config(start: Path) -> Path | None:
             if os.path.isfile(path) and (name != "pyproject.toml" or _has_table(path)):
                 return path
     return None
+
+
+def project_config(paths: Sequence[str]) -> Path | None:
+    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
+    found: dict[Path | None, str] = {}
+    for path in paths or ["."]:
+        folder = Path(path) if os.path.isdir(path) else Path(path).parent
+        found[find_config(folder.resolve())] = path
+    if len(found) > 1:
+        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        if common is not None:
+            return common
+        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
+        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
+    return next(iter(found))
 
 
 def _has_table(path: Path) -> bool:

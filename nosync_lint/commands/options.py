@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from nosync_lint.commands import Refused
 from nosync_lint.commands.output import ProgressLine
-from nosync_lint.config import ConfigError, Settings, find_config, load_config
+from nosync_lint.config import ConfigError, Settings, load_config, project_config
 
 T = TypeVar("T")
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
@@ -61,7 +61,7 @@ def count(text: str) -> int:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
     settings = Settings()
-    path = Path(options.config) if options.config else None if options.isolated else _project_config(options.paths)
+    path = Path(options.config) if options.config else None if options.isolated else project_config(options.paths)
     if path is not None:
         settings = load_config(path)
     given: dict[str, object] = {}
@@ -79,21 +79,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
     if cache:
         given["cache_dir"] = os.path.abspath(cache)
     return replace(settings, **given)  # type: ignore[arg-type]
-
-
-def _project_config(paths: Sequence[str]) -> Path | None:
-    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
-    found: dict[Path | None, str] = {}
-    for path in paths or ["."]:
-        folder = Path(path) if os.path.isdir(path) else Path(path).parent
-        found[find_config(folder.resolve())] = path
-    if len(found) > 1:
-        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
-        if common is not None:
-            return common
-        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
-        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
-    return next(iter(found))
 
 
 def listed(values: Sequence[str]) -> tuple[str, ...]:
