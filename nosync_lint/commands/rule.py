@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import sys
 
 from nosync_lint.commands import Refused
 from nosync_lint.commands.options import nearest_rule
+from nosync_lint.commands.output import use_color
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,6 +18,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     rule.add_argument("name", nargs="?", metavar="CODE", help="a code or slug")
     rule.add_argument("--all", action="store_true", help="every rule")
     rule.add_argument("--output-format", choices=("text", "json"), default="text")
+    rule.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,5 +48,27 @@ def run(options: argparse.Namespace) -> int:
             print(f"{rule.code}  {rule.slug():32} {rule.severity.value:8} {summary(rule)}")
     else:
         (rule,) = chosen
-        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})\n\n{documentation(rule)}")
+        title = f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})"
+        if use_color(options.color, sys.stdout):
+            _render(title, documentation(rule))
+        else:
+            print(f"{title}\n\n{documentation(rule)}")
     return 0
+
+
+def _render(title: str, text: str) -> None:
+    """A rule for a terminal: its headings stand out, its code has a colour, and its paragraphs fill the width."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(force_terminal=True, color_system="standard", no_color=False, highlight=False)
+    console.print(Text(title, "bold"))
+    for part in re.split(r"\n\s*\n", text):
+        heading, _, body = part.partition("\n") if re.match(r"\S.*\n\s", part) else ("", "", part)
+        console.print()
+        if heading:
+            console.print(Text(heading, "bold underline"))
+        lines = Text(" ".join(line.strip() for line in body.splitlines()))
+        lines.highlight_regex(r"`[^`]+`", "cyan")
+        console.print(Padding(lines, (0, 0, 0, 4 if part.startswith(" ") or heading else 0)))
