@@ -1,19 +1,28 @@
-"""Writes `docs/rules/`: a page per rule from its docstring and samples, and an index. `--check` only compares."""
+"""Writes `docs/rules/`, the keys in `docs/configuration.md`, and the JSON Schema. `--check` only compares.
+
+A rule's page is made from its docstring and samples. The keys stand between two marks of a page written by hand.
+"""
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from nosync_lint.config import TABLE, Key, default_toml
 from nosync_lint.registry import PACKAGE, documentation, rules, summary
-from nosync_lint.rule import Rule
+from nosync_lint.rule import Rule, Status
+from nosync_lint.schema import schema, type_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "rules"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+SCHEMA = ROOT / "docs" / "nosync-lint.schema.json"
+KEYS_BEGIN, KEYS_END = "<!-- keys: written by docs/generate.py -->\n", "<!-- end of keys -->\n"
 FIXTURES = ROOT / "fixtures"
 SECTIONS = ("Why it matters", "Instead", "Missed alarms", "False alarms")
 MAX_LINES = 40
@@ -39,7 +48,7 @@ class Undocumented(Exception):
 
 def pages() -> dict[Path, str]:
     """Every page by its path. Raises `Undocumented` with all that is missing."""
-    written, missing = {PAGES / "index.md": index()}, []
+    written, missing = {PAGES / "index.md": index(), CONFIGURATION: configuration(), SCHEMA: schema_text()}, []
     for rule in own_rules():
         try:
             written[PAGES / f"{rule.slug()}.md"] = page(rule)
@@ -48,6 +57,46 @@ def pages() -> dict[Path, str]:
     if missing:
         raise Undocumented("\n".join(missing))
     return written
+
+
+def configuration() -> str:
+    """The page of the configuration, with the keys as they are."""
+    page = CONFIGURATION.read_text(encoding="utf-8")
+    head, begin, rest = page.partition(KEYS_BEGIN)
+    _, end, tail = rest.partition(KEYS_END)
+    if not begin or not end:
+        raise Undocumented(f"{CONFIGURATION.name}: it has no place for the keys")
+    return f"{head}{begin}\n{''.join(_keys())}\n{_rule_options()}\n{end}{tail}"
+
+
+def _keys() -> Iterator[str]:
+    for key in TABLE.values():
+        example = f", for example `{key.name} = {key.example}`" if key.example else ""
+        yield f"### `{key.name}`\n\n{key.about[0].upper()}{key.about[1:]}.\n\n"
+        yield f"Type: {_type(key)}. Default: `{default_toml(key.name)}`{example}.\n\n"
+
+
+def _type(key: Key) -> str:
+    named = ", ".join(f"`{one}`" for one in key.form.choices)
+    if not named:
+        return type_of(key)
+    return f"one of {named}" if key.form.name == "string" else f"list of {named}"
+
+
+def _rule_options() -> str:
+    """What may be said of single rules besides `severity`."""
+    lines = ["### Options of rules", "", "| rule | option | default | what it does |", "|---|---|---|---|"]
+    lines += [
+        f"| {rule.code} `{rule.slug()}` | `{one.name}` | `{json.dumps(one.default)}` | {one.about} |"
+        for rule in own_rules()
+        for one in rule.options
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def schema_text() -> str:
+    """The JSON Schema of the configuration, as a file."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def own_rules() -> list[Rule]:
@@ -62,7 +111,7 @@ def page(rule: Rule) -> str:
     parts = [
         f"# {rule.slug()} ({rule.code})",
         summary(rule),
-        f"Severity **{rule.severity.value}**. {heat}. Since {rule.since}.",
+        f"Severity **{rule.severity.value}**. {heat}. Since {rule.since}.{_standing(rule)}",
         f"## Why it matters\n\n{sections['Why it matters']}",
         f"## Instead\n\n{sections['Instead']}",
         f"## Flagged\n\n{_sample(rule, 'flagged')}",
@@ -72,6 +121,12 @@ def page(rule: Rule) -> str:
         f"Where a finding is meant to stay: `nosync-lint: ignore[{rule.slug()}] reason` in a comment on the statement.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _standing(rule: Rule) -> str:
+    """Where a rule is in its life, unless it simply runs."""
+    told = {Status.STABLE: "", Status.PREVIEW: " In preview.", Status.DEPRECATED: " Deprecated."}[rule.status]
+    return told + ("" if rule.default else " Runs only where it is selected.")
 
 
 def index() -> str:
@@ -162,9 +217,8 @@ def _brace_ends(lines: Sequence[str]) -> Iterator[int]:
 
 def stale(wanted: Mapping[Path, str]) -> list[Path]:
     """The pages that are missing, differ, or belong to no rule."""
-    present = set(PAGES.glob("*.md"))
-    differing = {path for path in wanted if path not in present or path.read_text(encoding="utf-8") != wanted[path]}
-    return sorted(differing | (present - set(wanted)))
+    differing = {path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text}
+    return sorted(differing | (set(PAGES.glob("*.md")) - set(wanted)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,17 +6,17 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
-from nosync_lint.config import FILES
-from nosync_lint.source import CUDA_SUFFIXES, PYTHON_SUFFIXES, SourceFile
+from nosync_lint.config import FILES, display, matches
+from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, PYTHON_SUFFIXES, SourceFile
 
 SKIPPED_FOLDERS = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache",
-    "__pycache__", "node_modules", ".nosync_lint_cache", "build", "dist", ".eggs", "site-packages", "__pypackages__",
+    "__pycache__", "node_modules", ".nosync_lint_cache", ".ipynb_checkpoints", "build", "dist", ".eggs",
+    "site-packages", "__pypackages__",
 })  # fmt: skip
-_SUFFIXES = PYTHON_SUFFIXES | CUDA_SUFFIXES
+_SUFFIXES = PYTHON_SUFFIXES | CUDA_SUFFIXES | NOTEBOOK_SUFFIXES
 
 
 class MissingPath(Exception):
@@ -75,10 +75,10 @@ def discover(
     files = [
         SourceFile(path, name, flag, overlay.get(path))
         for path, flag in reported.items()
-        for name in [_display(path, here)]
-        if not any(_excluded(_display(path, base), exclude) for base in bases)
+        for name in [display(path, here)]
+        if not any(matches(display(path, base), glob) for base in bases for glob in exclude)
     ]
-    names = tuple(sorted((_display(folder, here), reason) for folder, reason in unlisted.items()))
+    names = tuple(sorted((display(folder, here), reason) for folder, reason in unlisted.items()))
     return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given), names)
 
 
@@ -148,7 +148,7 @@ def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[
 
 
 def is_source(path: Path) -> bool:
-    """Whether a file is Python, C++ or CUDA by its name."""
+    """Whether a file is Python, a notebook, C++ or CUDA by its name."""
     return path.suffix.lower() in _SUFFIXES
 
 
@@ -191,21 +191,3 @@ class _IgnoreFiles:
             return False
         name = path.relative_to(self._folder).as_posix() + ("/" if is_folder else "")
         return self._spec.match_file(name)
-
-
-def _display(path: Path, here: Path) -> str:
-    try:
-        return path.relative_to(here).as_posix()
-    except ValueError:
-        return Path(os.path.relpath(path, here)).as_posix()
-
-
-def _excluded(name: str, patterns: Sequence[str]) -> bool:
-    parts = name.split("/")
-    for pattern in patterns:
-        clean = pattern.rstrip("/")
-        if fnmatch(name, clean) or fnmatch(name, clean + "/*") or any(fnmatch(part, clean) for part in parts):
-            return True
-        if any(fnmatch("/".join(parts[:end]), clean) for end in range(1, len(parts))):
-            return True
-    return False

@@ -15,6 +15,7 @@ from nosync_lint.link.explanation import Explanations
 from nosync_lint.link.program import Program, place_of
 from nosync_lint.registry import rules
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
+from nosync_lint.selection import FileIgnores
 from nosync_lint.suppression import Suppressions
 
 
@@ -67,7 +68,7 @@ def _outcomes(
 ) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
     """The findings of a row, each with why it is hidden, and the rules that crashed."""
     pragmas = {filename: case.pragmas[filename]} if filename in case.pragmas else {}
-    everything = replace(case.settings, heat="any", min_confidence="possible")
+    everything = replace(case.settings, heat="any", min_confidence="possible", per_file_ignores=())
 
     @cache
     def sites(kind: str) -> Sequence[object]:
@@ -82,13 +83,18 @@ def _outcomes(
     loose, covered = judged(rules(), everything, {}), judged(rules(), everything, pragmas)
     shown = {_key(one) for one in judged(case.selected, case.settings, pragmas).findings}
     kept = {_key(one) for one in covered.findings}
-    selected = {rule.code for rule in case.selected}
+    selected = {rule.code: rule for rule in case.selected}
+    ignores = FileIgnores(case.settings)
     outcomes = []
     for finding in _on_row(dict.fromkeys((*loose.findings, *covered.findings)), row, filename):
         reasons: list[str] = []
         if _key(finding) not in shown:
-            doubt = _doubt(finding, facts)
-            reasons = _reasons(finding, case.settings, finding.code in selected, _key(finding) in kept, doubt)
+            doubt, rule = _doubt(finding, facts), selected.get(finding.code)
+            reasons = _reasons(finding, case.settings, rule is not None, _key(finding) in kept, doubt)
+            if rule is not None and ignores.cover(rule, filename):
+                reasons.append("`per-file-ignores` names its rule for this file")
+            if not reasons and rule is not None and rule.given:
+                reasons.append("the options of its rule leave it out")
         outcomes.append(Outcome(finding, " and ".join(reasons)))
     return tuple(outcomes), loose.failures
 

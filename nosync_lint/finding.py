@@ -9,15 +9,15 @@ from nosync_lint.source import Span
 
 
 class Severity(StrEnum):
-    """How bad a defect is. `warning` and above fail a run."""
+    """How bad a defect is, the worst first. `warning` and above fail a run, unless the project says otherwise."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
 
-    @property
-    def fails(self) -> bool:
-        return self is not Severity.INFO
+    def reaches(self, least: Severity) -> bool:
+        """Whether this is as bad as another one, or worse."""
+        return list(Severity).index(self) <= list(Severity).index(least)
 
 
 class Confidence(StrEnum):
@@ -43,11 +43,17 @@ class Heat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of the story a finding tells: a file, a 1-based row and a short note."""
+    """One step of the story a finding tells: a file, a 1-based row (in a notebook of its `cell`) and a short note."""
 
     filename: str
     row: int
     note: str
+    cell: int | None = None
+
+    @property
+    def file(self) -> str:
+        """The file as people read it, with the cell of a notebook."""
+        return _with_cell(self.filename, self.cell)
 
 
 class Applicability(StrEnum):
@@ -90,6 +96,8 @@ class Finding:
     `flow` leads from the hot root (or, for contract rules, through the evidence) to the place; `evidence`
     says why the operand is believed to be what it is. `heat` is None for rules that heat does not apply to.
     `scope` is the function or class it stands in, qualified within its module and empty at the top of it.
+    `cell` is the number of the cell of a notebook, counted from 1 over all of its cells; the rows of `span` are then
+    rows of that cell.
     """
 
     code: str
@@ -110,11 +118,21 @@ class Finding:
     url: str = field(default="")
     scope: str = ""
     fix: Fix | None = None
+    cell: int | None = None
 
     @property
-    def order(self) -> tuple[str, int, int, str, str]:
+    def order(self) -> tuple[str, int, int, int, str, str]:
         """Findings are reported in this order, whatever order they were found in."""
-        return (self.filename, self.span.row, self.span.column, self.code, self.message)
+        return (self.filename, self.cell or 0, self.span.row, self.span.column, self.code, self.message)
+
+    @property
+    def file(self) -> str:
+        """The file as people read it, with the cell of a notebook. `Report.sources` has its lines under this name."""
+        return _with_cell(self.filename, self.cell)
+
+
+def _with_cell(filename: str, cell: int | None) -> str:
+    return filename if cell is None else f"{filename}:cell {cell}"
 
 
 @dataclass(frozen=True, slots=True)

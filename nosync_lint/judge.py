@@ -16,9 +16,20 @@ from nosync_lint.config import Settings
 from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
+from nosync_lint.notebook import joined, read_cells
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
-from nosync_lint.source import SourceFile, Span, UnreadableFile, decode, is_python, lines_of, read_source
+from nosync_lint.selection import FileIgnores
+from nosync_lint.source import (
+    NOTEBOOK_SUFFIXES,
+    SourceFile,
+    Span,
+    UnreadableFile,
+    decode,
+    is_python,
+    lines_of,
+    read_source,
+)
 from nosync_lint.suppression import Suppressions
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
@@ -47,7 +58,10 @@ class Texts:
             try:
                 path = Path(filename)
                 data = read_source(path, sys.maxsize, self._contents.get(filename))
-                text = decode(data, is_python(path))
+                if path.suffix.lower() in NOTEBOOK_SUFFIXES:
+                    text = joined(read_cells(data))
+                else:
+                    text = decode(data, is_python(path))
                 self._lines[filename] = lines_of(text)
             except UnreadableFile:
                 self._lines[filename] = []
@@ -92,6 +106,7 @@ class _Judging:
 
         self.known = {word for rule in all_rules() for word in (rule.code, rule.slug())}
         self._program, self._texts = program, texts
+        self._ignores = FileIgnores(settings)
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
         self._found: list[tuple[Finding, Rule, Place | None]] = []
@@ -148,7 +163,9 @@ class _Judging:
             judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             scope=place.function.record.qualname if place is not None and place.function is not None else "",
         )  # fmt: skip
-        if covering is not None:
+        if self._ignores.cover(rule, filename):
+            self._hidden["ignored"] += 1
+        elif covering is not None:
             self._hidden["suppressed"] += 1
             self._suppressed.append(Suppressed(finding, covering.form, covering.reason, covering.row))
         elif judgement.confidence.rank < self._least:

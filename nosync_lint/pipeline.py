@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from nosync_lint.answers import CallTree, Explanation
-from nosync_lint.config import ConfigError, Settings
+from nosync_lint.config import ConfigError, Settings, display
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
+from nosync_lint.finding import Severity
 from nosync_lint.graph import graph
+from nosync_lint.in_cells import Cells
 from nosync_lint.index import Indexed, default_jobs, index
 from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda_records import CudaIndex
@@ -27,9 +29,10 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.registry import named, rules
+from nosync_lint.notes import notes_on_settings
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, ConfiguredName, Rule
+from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.target import target_releases
 
@@ -65,14 +68,16 @@ def explain(
     file: str,
     row: int,
     *,
+    cell: int | None = None,
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
     overlay: Overlay | None = None,
 ) -> Explanation:
-    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
+    """Why a row of a file, or of a cell of a notebook, is or is not reported. Raises `Unanswerable` for what is not
+    linked."""
     return ask(
-        lambda linked: explanation_of(linked, settings, file, row),
+        lambda linked: explanation_of(linked, settings, file, row, cell),
         paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
     )  # fmt: skip
 
@@ -111,6 +116,12 @@ class Linked:
         return _bad_files(self.found.files, self.indexed)
 
     @property
+    def cells(self) -> Cells:
+        """Where the cells of the notebooks are."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
+
+    @property
     def unlisted(self) -> list[BadFile]:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
@@ -139,17 +150,20 @@ def ask(
             gc.enable()
 
 
+def found_files(paths: Sequence[str], settings: Settings, overlay: Overlay | None = None) -> Discovered:
+    """The files that a run links, each marked as reported or not. Raises `MissingPath`."""
+    exclude = (*settings.exclude, *settings.extend_exclude)
+    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path, overlay)
+
+
 def _linked(
     paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress, overlay: Overlay
 ) -> Linked:
-    found = discover(
-        paths, settings.exclude, settings.extra_sources, settings.respect_gitignore, settings.path, overlay
-    )
+    found = found_files(paths, settings, overlay)
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
-        source = f"{settings.path}: " if "target-torch" in dict(settings.rows) else ""
-        raise ConfigError(f"{source}{error}") from error
+        raise ConfigError(f"{settings.place('target-torch')}{error}") from error
     done = 0
 
     def advance(count: int) -> None:
@@ -182,10 +196,12 @@ def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | Non
     )
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    comments = [pragma for found in _pragmas(files, linked.indexed).values() for pragma in found]
+    notes = (*notes, *notes_on_settings(files, settings, linked.found.root, comments))
+    return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
 
 
-def explanation_of(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
+def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
     """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
@@ -195,7 +211,10 @@ def explanation_of(linked: Linked, settings: Settings, file: str, row: int) -> E
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
     texts = Texts(linked.found.files)
-    name = source.name if source is not None else _config_name(settings)
+    name = source.name if source is not None else _file_name(settings.path)
+    cells = linked.cells
+    if cell is not None or cells.numbers(name):
+        row = _row_of_cell(cells, name, cell, row)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
@@ -208,7 +227,19 @@ def explanation_of(linked: Linked, settings: Settings, file: str, row: int) -> E
         names,
         texts,
     )
-    return explain_line(case, name, row, source is None or source.reported)
+    return cells.answer(explain_line(case, name, row, source is None or source.reported))
+
+
+def _row_of_cell(cells: Cells, name: str, cell: int | None, row: int) -> int:
+    """The row of the joined code of a notebook that is meant."""
+    numbers = cells.numbers(name)
+    if not numbers:
+        raise Unanswerable(f"{name}: has no code cells; name a row of the file: {name}:{row}")
+    found = cells.row(name, cell, row) if cell is not None else None
+    if found is None:
+        known = f"cell {numbers[0]}" if len(numbers) == 1 else f"cells {', '.join(str(number) for number in numbers)}"
+        raise Unanswerable(f"{name}: name a row of one of its code {known}, such as {name}:cell {numbers[0]}:1")
+    return found
 
 
 def _not_linked(linked: Linked, file: str, path: Path) -> str:
@@ -241,7 +272,9 @@ def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> Call
     notes = [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
     if not program.has_roots:
         notes.append("no hot root matches anything here: name one with --hot or `hot = [...]`")
-    return replace(tree, notes=(*tree.notes, *notes, *(f"failed: {one}" for one in judged.failures)))
+    return replace(
+        linked.cells.answer(tree), notes=(*tree.notes, *notes, *(f"failed: {one}" for one in judged.failures))
+    )
 
 
 def link(
@@ -261,28 +294,21 @@ def link(
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
         [
-            Census("census", _config_name(settings), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
+            Census("census", _file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
             for one in settings.census
         ],
         root,
         settings.capture,
         jobs,
-        Told(settings.waits, settings.cures, settings.returns_device, settings.returns_host, settings.waivers),
+        Told(
+            settings.waits,
+            settings.cures,
+            settings.returns_device,
+            settings.returns_host,
+            settings.waivers,
+            settings.presets,
+        ),
     )
-
-
-def select(settings: Settings) -> list[Rule]:
-    """The rules that a run asks: by code, the start of a code, or slug. Files that cannot be read are always told."""
-    return [
-        rule
-        for rule in rules()
-        if (
-            any(named(rule, word) for word in settings.select)
-            or "bad-file" in rule.sites
-            or (rule.default and not settings.select)
-        )
-        and not any(named(rule, word) for word in settings.ignore)
-    ]
 
 
 def with_heat(settings: Settings, program: Program) -> Settings:
@@ -304,37 +330,39 @@ def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, un
     frozen = len(program.inference.solver.frozen)
     if frozen:
         notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
+    notes += told_names(settings)
     if untold:
         notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
     return tuple(notes)
 
 
 def _report(
-    files: Sequence[SourceFile],
-    program: Program,
+    linked: Linked,
     judged: Judged,
-    targets: tuple[str, ...],
     texts: Texts,
     notes: tuple[str, ...],
     seconds: float,
+    fail_on: Severity,
 ) -> Report:
+    files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
     names = {finding.filename for finding in shown}
-    resolved, unresolved = program.call_counts
+    resolved, unresolved = linked.program.call_counts
     return Report(
-        findings=judged.findings,
+        findings=tuple(cells.finding(one) for one in judged.findings),
         hidden=judged.hidden,
         files_reported=sum(file.reported for file in files),
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
-        target_torch=targets,
+        target_torch=linked.targets,
         seconds=seconds,
         failures=judged.failures,
         notes=notes,
-        program=program,
-        sources={name: tuple(texts.lines(name)) for name in sorted(names)},
-        suppressed=judged.suppressed,
+        program=linked.program,
+        sources=cells.sources({name: tuple(texts.lines(name)) for name in sorted(names)}),
+        suppressed=tuple(cells.suppressed(one) for one in judged.suppressed),
+        fail_on=fail_on,
     )
 
 
@@ -348,46 +376,41 @@ def _pragmas(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> dict[st
 
 def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[BadFile]:
     return [
-        BadFile(file.name, one.reason, Span(one.row, 1, one.row, 1))
+        BadFile(file.name, problem.reason, Span(problem.row, 1, problem.row, 1))
         for file, one in zip(files, indexed, strict=True)
-        if file.reported and isinstance(one, Unreadable)
+        if file.reported
+        for problem in ([one] if isinstance(one, Unreadable) else one.unread if isinstance(one, ModuleIndex) else [])
     ]
 
 
 def _configured_names(settings: Settings, program: Program) -> list[ConfiguredName]:
     if settings.path is None:
         return []
-    config = _config_name(settings)
+    folder = settings.path.parent
     unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
     untold = set(program.roots.told.unmatched())
     names = [
-        ConfiguredName(config, Span(row, 1, row, 1), kind, name, "correct the name or remove it", name not in missing)
-        for kind, listed, row, missing in (
-            ("hot root", settings.configured_hot, settings.row("hot"), unmatched),
-            ("cold stop", settings.cold, settings.row("cold"), unmatched),
-            ("capture function", settings.capture, settings.row("capture"), captured),
-            ("function that waits", settings.waits, settings.row("waits"), untold),
-            ("function that cures", settings.cures, settings.row("cures"), untold),
-            ("function", settings.returns_device, settings.row("returns-device"), untold),
-            ("function", settings.returns_host, settings.row("returns-host"), untold),
+        _configured_name(settings, key, kind, name, "correct the name or remove it", name not in missing)
+        for key, kind, listed, missing in (
+            ("hot", "hot root", settings.configured_hot, unmatched),
+            ("cold", "cold stop", settings.cold, unmatched),
+            ("capture", "capture function", settings.capture, captured),
+            ("waits", "function that waits", settings.waits, untold),
+            ("cures", "function that cures", settings.cures, untold),
+            ("returns-device", "function", settings.returns_device, untold),
+            ("returns-host", "function", settings.returns_host, untold),
         )
         for name in listed
     ]
-    row = settings.row("extra-sources")
     names += [
-        ConfiguredName(
-            config,
-            Span(row, 1, row, 1),
-            "path",
-            name,
-            "correct the path or remove it",
-            (settings.path.parent / name).exists(),
+        _configured_name(
+            settings, "extra-sources", "path", name, "correct the path or remove it", (folder / name).exists()
         )
         for name in settings.extra_sources
     ]
     names += [
         ConfiguredName(
-            config, Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
+            _file_name(one.file), Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
             "correct the names or remove the contract", program.keeps(Contract(one.base, one.method, one.argument)),
         )
         for one in settings.contract
@@ -395,13 +418,14 @@ def _configured_names(settings: Settings, program: Program) -> list[ConfiguredNa
     return names
 
 
-def _config_name(settings: Settings) -> str:
-    if settings.path is None:
-        return ""
-    try:
-        return settings.path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return settings.path.as_posix()
+def _configured_name(settings: Settings, key: str, kind: str, name: str, cure: str, exists: bool) -> ConfiguredName:
+    row = settings.row(key)
+    return ConfiguredName(_file_name(settings.file(key)), Span(row, 1, row, 1), kind, name, cure, exists)
+
+
+def _file_name(path: Path | None) -> str:
+    """A configuration file as findings name it."""
+    return display(path.resolve(), Path.cwd()) if path is not None else ""
 
 
 def cache_folder(settings: Settings) -> Path:

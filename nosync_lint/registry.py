@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import pkgutil
@@ -10,7 +11,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from nosync_lint.finding import Severity
-from nosync_lint.rule import Rule
+from nosync_lint.rule import Retired, Rule
 
 PACKAGE = "nosync_lint.rules"
 ENTRY_POINTS = "nosync_lint.rules"
@@ -94,14 +95,48 @@ def fault(cls: object) -> str:
     return ""
 
 
+@cache
+def retired() -> tuple[Retired, ...]:
+    """The codes and slugs that no rule has any more."""
+    return tuple(importlib.import_module(PACKAGE).RETIRED)
+
+
+def find_retired(name: str) -> Retired | None:
+    """The rule that once had this code or slug."""
+    return next((one for one in retired() if name.upper() == one.code or name.lower() == one.slug), None)
+
+
 def named(rule: Rule, word: str) -> bool:
     """Whether a word of `select` or `ignore` names a rule: its code, the start of it, or its slug."""
-    return rule.code.startswith(word.upper()) or rule.slug() == word.lower()
+    return closeness(rule, word) > 0
+
+
+def closeness(rule: Rule, word: str) -> int:
+    """How closely a word names a rule: the letters of its code that it gives, all for a slug, 0 where it does not.
+
+    The former code or slug of a rule names it, too.
+    """
+    former = find_retired(word)
+    if former is not None:
+        word = former.now or word
+    if rule.slug() == word.lower():
+        return len(rule.code)
+    return len(word) if rule.code.startswith(word.upper()) else 0
 
 
 def find(name: str) -> Rule | None:
-    """The rule with this code or slug."""
+    """The rule with this code or slug, or that took the place of one."""
+    former = find_retired(name)
+    if former is not None and former.now:
+        name = former.now
     return next((rule for rule in rules() if name.upper() == rule.code or name.lower() == rule.slug()), None)
+
+
+def nearest_rule(name: str) -> str:
+    """A question whether another rule is meant, or nothing."""
+    words = [word for rule in rules() for word in (rule.code, rule.slug())]
+    close = difflib.get_close_matches(name, words, 1, 0.5)
+    return f", did you mean `{close[0]}`?" if close else ""
 
 
 def summary(rule: Rule) -> str:

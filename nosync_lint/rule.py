@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from nosync_lint.finding import Confidence, Hop, Severity
 from nosync_lint.source import Span
@@ -74,24 +77,67 @@ class ConfiguredName:
     exists: bool
 
 
+class Status(StrEnum):
+    """Where a rule is in its life: `docs/versioning.md` says what may change when. One that is gone is `Retired`."""
+
+    PREVIEW = "preview"
+    STABLE = "stable"
+    DEPRECATED = "deprecated"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Something a project may say of one rule: a list of strings, a number or a truth value, like its default."""
+
+    name: str
+    default: tuple[str, ...] | int | bool
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A code and slug that no rule has any more, or ever will. `now` is the rule that took its place, if any."""
+
+    code: str
+    slug: str
+    since: str
+    why: str
+    now: str = ""
+
+
 class Rule(ABC):
     """One defect. The class name in kebab-case is the slug, the first line of the module docstring its summary.
 
     `sites` names the kinds of site the rule is asked about. `heated` says whether the defect is about lines
     that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence). A rule whose
-    `default` is false is asked only where it is selected.
+    `default` is false is asked only where it is selected. `severity` may be another one in a project, and `options` are
+    what else may be said of it there.
     """
 
     code: ClassVar[str]
     since: ClassVar[str]
-    severity: ClassVar[Severity]
+    severity: Severity
     sites: ClassVar[tuple[str, ...]]
     heated: ClassVar[bool] = True
     default: ClassVar[bool] = True
+    status: ClassVar[Status] = Status.STABLE
+    options: ClassVar[tuple[Option, ...]] = ()
+    given: Mapping[str, Any] = MappingProxyType({})
 
     @classmethod
     def slug(cls) -> str:
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    def configured(self, severity: Severity | None, options: Mapping[str, Any]) -> Self:
+        """This rule as a project wants it."""
+        rule = copy.copy(self)
+        rule.severity = severity or self.severity
+        rule.given = dict(options)
+        return rule
+
+    def option(self, name: str) -> Any:
+        """What a project says of an option, or its default."""
+        return self.given.get(name, next(one.default for one in self.options if one.name == name))
 
     @staticmethod
     def shape() -> BaseMatcherNode | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PYTHON_SUFFIXES = frozenset({".py"})
+NOTEBOOK_SUFFIXES = frozenset({".ipynb"})
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hip", ".inl"})
 
 
@@ -37,6 +38,10 @@ class SourceFile:
     name: str
     reported: bool = True
     content: bytes | None = field(default=None, repr=False)
+
+    @property
+    def is_notebook(self) -> bool:
+        return self.path.suffix.lower() in NOTEBOOK_SUFFIXES
 
     @property
     def is_python(self) -> bool:

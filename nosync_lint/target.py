@@ -33,6 +33,11 @@ def target_releases(given: str, root: Path, releases: Sequence[str]) -> tuple[st
     return tuple(releases)
 
 
+def stated_requirement(root: Path, releases: Sequence[str]) -> str:
+    """What a project itself requires of torch, where that says something of the releases of the model; else nothing."""
+    return next((text for text in _requirements(root) if _admitted(text, releases)), "")
+
+
 def _given(given: str, releases: Sequence[str]) -> tuple[str, ...]:
     if re.fullmatch(r"\d+\.\d+(\.\d+)*", given):
         release = ".".join(given.split(".")[:2])

@@ -67,9 +67,7 @@ def check_rule(rule: type[Rule], *, flagged: Sample, clean: Sample) -> None:
         raise AssertionError(f"the flagged sample has no `# error: [{slug}]` on the lines that the rule flags")
     marked = [f"{marker.filename}:{marker.row}" for marker in _markers_of(clean) if marker.form == "error"]
     if marked:
-        raise AssertionError(
-            f"the clean sample marks findings, at {', '.join(marked)}: they belong into the flagged one"
-        )
+        raise AssertionError(f"the clean sample marks findings at {', '.join(marked)}: they belong in the flagged one")
     for kind, sample in (("flagged", flagged), ("clean", clean)):
         wrong = check_sample(sample, [asked])
         if wrong:

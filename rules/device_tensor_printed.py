@@ -17,12 +17,13 @@ False alarms
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from nosync_lint.finding import Severity
 from nosync_lint.link.program import Program
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, outline, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Option, Rule, waits
 
 
 class DeviceTensorPrinted(Rule):
@@ -30,9 +31,13 @@ class DeviceTensorPrinted(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-tensor-printed",)
+    options = (Option("ignore-calls", (), 'calls whose text is worth the wait, such as `["*.warning"]`'),)
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         assert isinstance(site, Sync)
+        called = spelled(site.expr[1]) if site.expr[0] == "call" else None
+        if called and any(fnmatchcase(called, pattern) for pattern in self.option("ignore-calls")):
+            return
         text = spelled(site.spelled)
         subject = f"`{outline(site.expr)}`" if site.expr[0] == "call" else "a formatted string"
         known = f", or of {receiver(text)}.shape" if text and site.operand.rank != 0 else ""

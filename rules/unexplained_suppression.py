@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from nosync_lint.finding import Confidence, Severity
 from nosync_lint.link.program import Program
-from nosync_lint.rule import Judgement, Rule, Suppression
+from nosync_lint.rule import Judgement, Option, Rule, Suppression
 
 
 class UnexplainedSuppression(Rule):
@@ -28,13 +28,15 @@ class UnexplainedSuppression(Rule):
     severity = Severity.WARNING
     sites = ("suppression",)
     heated = False
+    options = (Option("least-words", 1, "a reason of fewer words than this counts as none"),)
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         assert isinstance(site, Suppression)
-        if site.reason or site.form not in ("ignore", "off", "skip-file"):
+        words = len(site.reason.split())
+        if words >= max(self.option("least-words"), 1) or site.form not in ("ignore", "off", "skip-file"):
             return
         yield Judgement(
-            message="this suppression gives no reason",
+            message="this suppression gives no reason" if not words else f"this reason is {words} words long",
             cure=f"# nosync-lint: {site.form}{'[' + ', '.join(site.names) + ']' if site.names else ''} REASON",
             confidence=Confidence.CERTAIN,
             filename=site.filename,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "demo/README.md",
+    "docs/configuration.md",
     "docs/explain.md",
     "docs/accuracy.md",
     "docs/measurements.md",
@@ -31,6 +33,7 @@ DOCUMENTS = (
     "docs/allocator_guide.md",
     "docs/gpu.md",
     "docs/mutants.md",
+    "docs/versioning.md",
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")
@@ -92,6 +95,22 @@ def test_the_page_about_explanations_shows_what_is_printed(tmp_path: Path) -> No
         assert done.stdout == output, f"docs/explain.md shows other output for `nosync-lint {arguments}`"
 
 
+def test_the_page_about_configuration_shows_what_can_be_read(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    (tmp_path / "inner").mkdir()
+    for number, shown in enumerate(re.findall(r"```toml\n(.*?)```", text, re.S)):
+        path = tmp_path / "inner" / f"{number}.toml"
+        path.write_text(shown)
+        (tmp_path / "shared").mkdir(exist_ok=True)
+        (tmp_path / "shared" / "nosync-lint.toml").touch()
+        done = run("-m", "nosync_lint", "check", "--config", str(path), "--show-settings", folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+    ((command),) = re.findall(r"```sh\nnosync-lint (check .*)\n```", text)
+    done = run("-m", "nosync_lint", *shlex.split(command), folder=tmp_path)
+    assert 'heat = "any"  # command line\n' in done.stdout
+    assert 'rules = { item-read = { severity = "info" } }  # command line\n' in done.stdout
+
+
 def test_the_readme_begins_with_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     first, second = re.findall(r"```sh\n(.*?)\n```", text.partition("\n## ")[0], re.S)
@@ -110,6 +129,10 @@ def generate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "PAGES", tmp_path / "docs" / "rules")
     monkeypatch.setattr(module, "FIXTURES", tmp_path / "fixtures")
+    monkeypatch.setattr(module, "CONFIGURATION", tmp_path / "docs" / "configuration.md")
+    monkeypatch.setattr(module, "SCHEMA", tmp_path / "docs" / "nosync-lint.schema.json")
+    (tmp_path / "docs").mkdir()
+    module.CONFIGURATION.write_text(f"# Head\n{module.KEYS_BEGIN}nothing new\n{module.KEYS_END}tail\n")
     return module
 
 
@@ -132,6 +155,12 @@ def test_pages_are_written_checked_and_removed(
     page = (tmp_path / "docs" / "rules" / "over-strict-matcher.md").read_text()
     assert "```python\ndef a():\n    x()  # error: [y]\n```" in page
     assert "`a.cuh`\n\n```cpp\nnamespace n {\nvoid f() {\n}\n```" in page
+    keys = generate.CONFIGURATION.read_text()
+    assert keys.startswith("# Head\n")
+    assert "### `heat`" in keys
+    assert keys.endswith("tail\n")
+    assert "nothing new" not in keys
+    assert generate.SCHEMA.read_text().startswith("{")
     (tmp_path / "docs" / "rules" / "gone.md").write_text("a rule that is no more")
     capsys.readouterr()
     assert generate.main(["--check"]) == 1

@@ -206,7 +206,7 @@ def test_a_severity_of_information_does_not_fail_a_run() -> None:
 
     from nosync_lint.finding import Severity
 
-    assert [severity.fails for severity in Severity] == [True, True, False]
+    assert [severity.reaches(Severity.WARNING) for severity in Severity] == [True, True, False]
     assert Report((), failures=("rule crashed",)).exit_code == 2
     assert replace(Report(()), notes=("hint",)).exit_code == 0
 

@@ -12,6 +12,8 @@ from typing import TextIO
 from nosync_lint.commands import Refused, standard_input
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import deliver, use_color
+from nosync_lint.commands.show import add_shown, show
+from nosync_lint.config import SEVERITIES
 from nosync_lint.report.formats import FORMATS
 
 
@@ -28,6 +30,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
+    add_shown(files)
     output = check.add_argument_group("output")
     output.add_argument(
         "--explain", metavar="FILE:LINE", help="say why this line is or is not reported, and exit with 0"
@@ -37,6 +40,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     output.add_argument("--statistics", action="store_true", help="count findings per rule")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
+    output.add_argument(
+        "--fail-on", choices=SEVERITIES, help="least severity that makes the run exit with 1 (default: warning)"
+    )
+    output.add_argument(
+        "--error-on-warning",
+        action="store_const",
+        dest="fail_on",
+        const="warning",
+        help="the same as --fail-on warning",
+    )
     add_running(check)
 
 
@@ -49,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
         return _explain(options, overlay)
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
+    if show(options, settings):
+        return 0
     report = ask(options, lambda given: lint(options.paths or ["."], settings, overlay=overlay, **given))
 
     style = Style(options.statistics)
@@ -60,12 +75,12 @@ def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
     from nosync_lint.pipeline import explain
     from nosync_lint.report.explanation import write_explanation, write_explanation_json
 
-    file, row = _file_and_line(options.explain)
+    file, cell, row = _file_and_line(options.explain)
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    told = ask(options, lambda given: explain(options.paths, settings, file, row, overlay=overlay, **given))
+    told = ask(options, lambda given: explain(options.paths, settings, file, row, cell=cell, overlay=overlay, **given))
 
     def write(out: TextIO) -> None:
         if form == "json":
@@ -77,12 +92,12 @@ def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
     return 0
 
 
-def _file_and_line(text: str) -> tuple[str, int]:
-    """FILE:LINE, or FILE:LINE:COLUMN as reports print it."""
-    found = re.fullmatch(r"(.+?):([0-9]+)(:[0-9]+)?:?", text)
-    if found is None or int(found[2]) < 1:
+def _file_and_line(text: str) -> tuple[str, int | None, int]:
+    """FILE:LINE, FILE:LINE:COLUMN as reports print it, or FILE:cell N:LINE in a notebook."""
+    found = re.fullmatch(r"(.+?)(?::cell ([0-9]+))?:([0-9]+)(:[0-9]+)?:?", text)
+    if found is None or int(found[3]) < 1:
         raise Refused(f"--explain takes FILE:LINE, such as package/module.py:12, not {text!r}")
-    return found[1], int(found[2])
+    return found[1], int(found[2]) if found[2] else None, int(found[3])
 
 
 def _report_format(options: argparse.Namespace) -> str:

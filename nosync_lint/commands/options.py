@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 
 from nosync_lint.commands import Refused
 from nosync_lint.commands.output import ProgressLine
-from nosync_lint.config import ConfigError, Settings, load_config, project_config
+from nosync_lint.config import (
+    ConfigError,
+    FileIgnore,
+    Settings,
+    inline_layer,
+    load_config,
+    project_config,
+    settings_from,
+    with_flags,
+)
 
 T = TypeVar("T")
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
@@ -23,6 +32,12 @@ def add_choice(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         "--select", action="append", metavar="RULES", help="only these codes, code prefixes or slugs, comma separated"
     )
     choose.add_argument("--ignore", action="append", metavar="RULES", help="not these codes, code prefixes or slugs")
+    choose.add_argument("--extend-select", action="append", metavar="RULES", help="these besides the configured ones")
+    choose.add_argument("--extend-ignore", action="append", metavar="RULES", help="not these either")
+    choose.add_argument(
+        "--per-file-ignores", action="append", metavar="GLOB:RULE", help="rules that say nothing of some files"
+    )
+    choose.add_argument("--preview", action="store_true", help="run rules that are not stable yet")
     choose.add_argument("--hot", action="append", metavar="NAME", help="one more hot root: a qualified name or its end")
     choose.add_argument("--min-confidence", choices=("certain", "likely", "possible"), help="default: likely")
     choose.add_argument("--target-torch", metavar="X.Y", help="the torch release, or a range of them, to judge for")
@@ -32,9 +47,18 @@ def add_choice(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def add_files(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     files = parser.add_argument_group("which files are read")
     files.add_argument(
-        "--exclude", action="append", metavar="GLOB", help="leave out files and folders, comma separated"
+        "--exclude",
+        "--extend-exclude",
+        action="append",
+        metavar="GLOB",
+        help="leave out files and folders besides the configured ones, comma separated",
     )
-    files.add_argument("--config", metavar="PATH", help="this configuration file instead of the nearest one")
+    files.add_argument(
+        "--config",
+        action="append",
+        metavar="PATH|KEY=VALUE",
+        help="this configuration file instead of the nearest one, or a key with its value in TOML",
+    )
     files.add_argument("--isolated", action="store_true", help="read no configuration file")
     return files
 
@@ -60,25 +84,43 @@ def count(text: str) -> int:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
-    settings = Settings()
-    path = Path(options.config) if options.config else None if options.isolated else project_config(options.paths)
-    if path is not None:
-        settings = load_config(path)
+    settings = _configured(options)
     given: dict[str, object] = {}
-    for key in ("select", "ignore"):
+    for key in ("select", "ignore", "extend_select", "extend_ignore"):
         if getattr(options, key):
             given[key] = listed(getattr(options, key))
+    if options.per_file_ignores:
+        given["per_file_ignores"] = tuple(_file_ignore(pair) for pair in listed(options.per_file_ignores))
     if options.exclude:
-        given["exclude"] = (*settings.exclude, *listed(options.exclude))
+        given["extend_exclude"] = listed(options.exclude)
     if options.hot:
         given["hot"] = (*settings.hot, *options.hot)
-    for key in ("heat", "min_confidence", "target_torch"):
-        if getattr(options, key):
+    for key in ("heat", "min_confidence", "target_torch", "preview", "fail_on"):
+        if getattr(options, key, None):
             given[key] = getattr(options, key)
     cache = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
     if cache:
         given["cache_dir"] = os.path.abspath(cache)
-    return replace(settings, **given)  # type: ignore[arg-type]
+    return with_flags(settings, given)
+
+
+def _configured(options: argparse.Namespace) -> Settings:
+    """The configuration file with what it extends, and `--config KEY=VALUE` over it."""
+    given: list[str] = options.config or []
+    inline = [text for text in given if "=" in text and not os.path.isfile(text)]
+    files = [text for text in given if text not in inline]
+    if len(files) > 1:
+        raise Refused(f"--config names several files: {', '.join(files)}; give one, which may `extend` another")
+    path = Path(files[0]) if files else None if options.isolated else project_config(options.paths)
+    settings = load_config(path, inline) if path is not None else settings_from(map(inline_layer, inline))
+    return replace(settings, nearest=not files and not options.isolated)
+
+
+def _file_ignore(pair: str) -> FileIgnore:
+    glob, _, rule = pair.rpartition(":")
+    if not glob.removeprefix("!") or not rule:
+        raise Refused(f"--per-file-ignores takes GLOB:RULE, such as 'tests/**:NSL2', not {pair!r}")
+    return FileIgnore(glob, (rule,))
 
 
 def listed(values: Sequence[str]) -> tuple[str, ...]:
@@ -88,16 +130,14 @@ def listed(values: Sequence[str]) -> tuple[str, ...]:
 def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     """What is wrong with a command can be said before anything is read."""
     from nosync_lint.discover import is_source
-    from nosync_lint.registry import RulesMissing, named, rules
+    from nosync_lint.registry import RulesMissing
+    from nosync_lint.selection import check_names, check_words
 
     try:
-        for name in (*settings.select, *settings.ignore):
-            if not any(named(rule, name) for rule in rules()):
-                typed = listed([*(options.select or []), *(options.ignore or [])])
-                where = "" if name in typed or settings.path is None else f"{settings.path}: "
-                raise Refused(
-                    f"{where}no rule is called `{name}`{nearest_rule(name)}; `nosync-lint rule --all` lists them"
-                )
+        for key in ("select", "ignore", "extend_select", "extend_ignore"):
+            check_words(listed(getattr(options, key) or ()))
+        check_words(rule for pair in listed(options.per_file_ignores or ()) for rule in _file_ignore(pair).rules)
+        check_names(settings)
     except RulesMissing as error:
         raise Refused(str(error)) from error
     if options.output_file and is_source(Path(options.output_file)):
@@ -117,16 +157,6 @@ def ask(options: argparse.Namespace, question: Callable[[dict[str, Any]], T]) ->
             return question({"jobs": max(options.jobs, 0), "cache": cache, "progress": progress.show})
     except (MissingPath, RulesMissing, Unanswerable) as error:
         raise Refused(str(error)) from error
-
-
-def nearest_rule(name: str) -> str:
-    import difflib
-
-    from nosync_lint.registry import rules
-
-    words = [word for rule in rules() for word in (rule.code, rule.slug())]
-    close = difflib.get_close_matches(name, words, 1, 0.5)
-    return f", did you mean `{close[0]}`?" if close else ""
 
 
 def flag(name: str) -> bool:

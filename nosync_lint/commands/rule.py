@@ -8,8 +8,8 @@ import re
 import sys
 
 from nosync_lint.commands import Refused
-from nosync_lint.commands.options import nearest_rule
 from nosync_lint.commands.output import use_color
+from nosync_lint.rule import Status
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -22,7 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nosync_lint.registry import RulesMissing, documentation, find, rules, summary
+    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, nearest_rule, rules, summary
 
     try:
         if not options.all and not options.name:
@@ -30,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
         chosen = list(rules()) if options.all else [rule for rule in [find(options.name)] if rule is not None]
     except RulesMissing as error:
         raise Refused(str(error)) from error
+    former = find_retired(options.name or "")
+    if not chosen and former is not None:
+        raise Refused(f"`{options.name}` was removed in {former.since}: {former.why}")
     if not chosen:
         raise Refused(
             f"no rule is called `{options.name}`{nearest_rule(options.name)}; `nosync-lint rule --all` lists them"
@@ -38,7 +41,11 @@ def run(options: argparse.Namespace) -> int:
         rows = [
             {
                 "code": rule.code, "name": rule.slug(), "summary": summary(rule), "severity": rule.severity.value,
-                "since": rule.since, "heated": rule.heated, "explanation": documentation(rule),
+                "since": rule.since, "status": rule.status.value, "default": rule.default, "heated": rule.heated,
+                "options": [
+                    {"name": one.name, "default": one.default, "description": one.about} for one in rule.options
+                ],
+                "explanation": documentation(rule),
             }
             for rule in chosen
         ]  # fmt: skip
@@ -48,11 +55,14 @@ def run(options: argparse.Namespace) -> int:
             print(f"{rule.code}  {rule.slug():32} {rule.severity.value:8} {summary(rule)}")
     else:
         (rule,) = chosen
-        title = f"{rule.code} {rule.slug()} ({rule.severity.value}, since {rule.since})"
+        status = "" if rule.status is Status.STABLE else f"{rule.status.value}, "
+        title = f"{rule.code} {rule.slug()} ({rule.severity.value}, {status}since {rule.since})"
+        told = [f"Option `{one.name}` ({one.default!r}): {one.about}" for one in rule.options]
+        text = "\n\n".join([documentation(rule), *told])
         if use_color(options.color, sys.stdout):
-            _render(title, documentation(rule))
+            _render(title, text)
         else:
-            print(f"{title}\n\n{documentation(rule)}")
+            print(f"{title}\n\n{text}")
     return 0
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from hashlib import blake2b
 
 from nosync_lint.index.cache import IndexCache, freeze, thaw
+from nosync_lint.index.cells import NotebookCode, notebook_code
 from nosync_lint.index.cuda import index_cuda
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.python import index_python
@@ -34,11 +35,13 @@ def index(
     """The facts of each file, in the order given. Whatever is wrong with a file is its result."""
     results: list[Indexed | None] = [None] * len(files)
     missing: list[tuple[int, bytes, bytes]] = []  # position, key, content
+    notebooks: dict[int, NotebookCode] = {}
     for position, file in enumerate(files):
         try:
-            if file.path.suffix == ".ipynb":
-                raise UnreadableFile("is a notebook, which cannot be read yet; export its cells to a script")
             data = read_source(file.path, max_size, file.content)
+            if file.is_notebook:
+                notebooks[position] = notebook_code(data)
+                data = notebooks[position].data
         except UnreadableFile as error:
             results[position] = Unreadable(error.reason, error.row)
             continue
@@ -56,6 +59,10 @@ def index(
         if progress is not None:
             progress(1)
     cache.commit()
+    for position, code in notebooks.items():
+        result = results[position]
+        if isinstance(result, ModuleIndex):
+            results[position] = result._replace(cells=code.starts, unread=code.unread)
     return [result for result in results if result is not None]
 
 

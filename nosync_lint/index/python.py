@@ -9,6 +9,7 @@ import warnings
 from nosync_lint.index.lowering import Lowering
 from nosync_lint.index.pragmas import python_pragmas
 from nosync_lint.index.records import ModuleIndex
+from nosync_lint.index.syntax import complaint
 from nosync_lint.source import UnreadableFile
 
 _RECURSION = 10_000
@@ -41,10 +42,7 @@ def _parse(text: str) -> ast.Module:
             warnings.simplefilter("ignore")  # invalid escapes in the linted code are not ours to report
             return ast.parse(text)
     except SyntaxError as error:
-        row = error.lineno or 1
-        raise UnreadableFile(
-            f"cannot be parsed as Python {sys.version_info[0]}.{sys.version_info[1]}: {error.msg}", row
-        ) from error
+        raise UnreadableFile(complaint(error), error.lineno or 1) from error
     except ValueError as error:  # lone surrogates
         raise UnreadableFile(f"cannot be parsed: {error}; save it as UTF-8") from error
     except (RecursionError, MemoryError) as error:

@@ -189,21 +189,24 @@ class Pragma(NamedTuple):
     alone: bool
 
 
+class Unreadable(NamedTuple):
+    """What a file gives that cannot be used: why and what cures it, and the row where it is known."""
+
+    reason: str
+    row: int
+
+
 class ModuleIndex(NamedTuple):
-    """Everything later stages know of one Python file."""
+    """Everything later stages know of one Python file, or of the code of a notebook: then `cells` has the row where
+    each cell begins with its number, and `unread` what is wrong with those that are left out."""
 
     functions: tuple[FunctionRecord, ...]
     classes: tuple[ClassRecord, ...]
     star_imports: tuple[tuple[str, int], ...]  # (module, level)
     pragmas: tuple[Pragma, ...]
     lines: int
-
-
-class Unreadable(NamedTuple):
-    """What a file gives that cannot be used: why and what cures it, and the row where it is known."""
-
-    reason: str
-    row: int
+    cells: tuple[tuple[int, int], ...] = ()
+    unread: tuple[Unreadable, ...] = ()
 
 
 def span_of(pos: int, lines: list[str]) -> Span:

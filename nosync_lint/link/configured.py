@@ -65,13 +65,15 @@ def ends(name: Sequence[str], pattern: Sequence[str]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Told:
     """The lists of the configuration: names of functions, each a qualified name or its end. `waivers` are names of
-    context managers under which a wait is meant."""
+    context managers under which a wait is meant, `presets` names of `models/presets.toml`, where `auto` stands for
+    those of the packages that the project is or imports."""
 
     waits: tuple[str, ...] = ()
     cures: tuple[str, ...] = ()
     returns_device: tuple[str, ...] = ()
     returns_host: tuple[str, ...] = ()
     waivers: tuple[str, ...] = ()
+    presets: tuple[str, ...] = ("auto",)
 
 
 class Configured:
@@ -79,6 +81,7 @@ class Configured:
 
     def __init__(self, project: Project, told: Told, waivers: Iterable[str]) -> None:
         self._project, self._told = project, told
+        self.presets = told.presets
         self.waits, self.cures = Patterns(told.waits), Patterns(told.cures)
         self._device, self._host = Patterns(told.returns_device), Patterns(told.returns_host)
         self._waivers = frozenset(waivers) | frozenset(name.rpartition(".")[2] for name in told.waivers)

@@ -12,6 +12,7 @@ from typing import Any
 from nosync_lint.index.records import Expr
 from nosync_lint.link.batches import Batches, tensor_of, unpacked
 from nosync_lint.link.builtin_calls import builtin_call, container_call, container_item
+from nosync_lint.link.call_results import CallResults
 from nosync_lint.link.cxx_models import loaded, loaders
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.indexing import IndexShape, index_part, kept_dense
@@ -20,7 +21,7 @@ from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project, handed_as
 from nosync_lint.link.record_fields import RecordFields
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import BOTTOM, HOST, NONE, UNKNOWN, Value, capped, element, vote
+from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, capped, element, vote
 
 MAX_FIELDS = 24
 """A dictionary literal with more entries than this is a mapping of one kind of value."""
@@ -39,7 +40,7 @@ class Evaluation(Names):
         self.batches = Batches(operations)
         self.records = RecordFields(project, self._field)
         self._same: dict[tuple[int, str], Value | Node] = {}
-        self._named: dict[tuple[int, str, int, int], Value] = {}
+        self._results = CallResults(self)
         self._forms: dict[str, Callable[[Expr, At], Value]] = {
             name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_eval_")
         }
@@ -69,7 +70,9 @@ class Evaluation(Names):
         if same is None:
             same = self._same[number, name] = self.everywhere(expr, at.function)
         if same:
-            return same if isinstance(same, Value) else self.solver.read(same)
+            if isinstance(same, Value):
+                return same
+            return self._arguments_given.get(same) or self.solver.read(same)
         key = (number, name, at.seq, at.block)
         value = self._named.get(key)
         if value is not None:
@@ -147,7 +150,7 @@ class Evaluation(Names):
                 methods = self.dispatch.callees(base, func[2])
                 written = [m for m in methods if "stub" not in m.record.flags] or methods
                 if 0 < len(written) <= MAX_OVERRIDES:
-                    return self._returned(tuple(method.number for method in written), expr, at)
+                    return self._returned(tuple(method.number for method in written), expr, at, True)
             callee = self.attribute(base, func[2], at)
         else:
             callee = self.evaluate(func, at)
@@ -197,7 +200,7 @@ class Evaluation(Names):
         if callee.kind == "bottom":
             return BOTTOM
         if callee.kind in ("function", "method"):
-            return self._returned(callee.ref, call, at)
+            return self._returned(callee.ref, call, at, callee.kind == "method")
         if callee.kind == "class":
             return Value("object", ref=callee.ref, exact=True)
         if callee.kind == "extern":
@@ -238,19 +241,15 @@ class Evaluation(Names):
             return self.batches.called(call[1], call) or UNKNOWN
         return UNKNOWN
 
-    def _returned(self, functions: tuple[int, ...], call: Expr, at: At) -> Value:
-        """What a call of functions of the project gives. Where that lives as an argument does, this call's arguments
-        say where: what is made of host tensors alone stays on the host, unless they name a device."""
+    def _returned(self, functions: tuple[int, ...], call: Expr, at: At, bound: bool) -> Value:
+        """What a call of functions of the project gives; `bound`: they are methods that the receiver is handed to."""
+        if len(functions) == 1:
+            function = self.project.functions[functions[0]]
+            found = self._results.of(function, call, at, bound and function.binds != "")
+            if found is not None:
+                return found
         value = vote([self.solver.read(("ret", number)) for number in functions])
-        told = tensor_of(value)
-        if not told.accelerated or told.why is None or not told.why.argument:
-            return value
-        args, kwargs = self._arguments(call, at)
-        given = [one for one in (*args, *kwargs.values()) if one.kind in ("tensor", "unknown", "device")]
-        if not given or not all(one.where in HOST for one in given):
-            return value
-        placed = told._replace(where="host", why=None)
-        return placed if told is value else value._replace(items=placed)
+        return self._results.placed(value, lambda: self._arguments(call, at))
 
     def _iterables(self, call: Expr, at: At) -> list[Value]:
         """The arguments of a builtin; what yields data by its name and is not known, as an iterable of batches."""

@@ -47,8 +47,9 @@ class Roots:
         self._hot_methods = {base: any_of(names) for base, names in self._generic["hot_methods_of"].items()}
         self._configured, self._configured_cold = Patterns(hot), Patterns(cold)
         self.told = Configured(project, told or Told(), presets["blocks"]["waivers"])
-        used = self._packages()
-        self.presets = tuple(sorted(n for n, p in presets.items() if set(p.get("when", ())) & used))
+        named = self.told.presets
+        used = self._packages() if "auto" in named else set()
+        self.presets = tuple(sorted(n for n, p in presets.items() if n in named or set(p.get("when", ())) & used))
         self._preset = {preset: Patterns(presets[preset]["hot"]) for preset in self.presets}
         self._warm = {name: Patterns(presets[name].get("warm", ())) for name in ("generic", *self.presets)}
         self._cold_names = tuple(self._generic["cold"])

@@ -48,6 +48,7 @@ class Inference(Evaluation):
     ) -> None:
         super().__init__(project, operations, Solver(self._compute), roots.other_platform)
         self._roots = roots
+        self._lasting = self._memo, self._named
         self._calls: dict[tuple[int, int], CallSite] = {}
         self._class_calls: defaultdict[int, list[tuple[Function, CallSite]]] = defaultdict(list)
         for caller, site in project.calls_by_name.get("cls", ()):
@@ -81,10 +82,11 @@ class Inference(Evaluation):
         return None if where is None else Value("tensor", where)
 
     def _compute(self, node: Node) -> Value:
-        kept, self._draft, depth = self._draft, {}, self._depth
-        self._depth = 0
+        kept = self._draft, self._depth, self._memo, self._named, self._arguments_given
+        self._draft, self._depth, self._arguments_given = {}, 0, {}
+        self._memo, self._named = self._lasting
         value = self._kinds[node[0]](*node[1:])
-        self._draft, self._depth = kept, depth
+        self._draft, self._depth, self._memo, self._named, self._arguments_given = kept
         return value
 
     def _compute_param(self, number: int, index: int) -> Value:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from nosync_lint.index.records import Definition, Expr
 from nosync_lint.link.annotations import Annotations
@@ -44,6 +45,8 @@ class Names(ABC):
         self.dispatch = Dispatch(project)
         self.deferred: dict[tuple[int, int], tuple[Definition, Function]] = {}
         self._memo: dict[tuple[int, int], Value] = {}
+        self._named: dict[tuple[int, str, int, int], Value] = {}
+        self._arguments_given: Mapping[Node, Value] = {}
         self._draft: dict[tuple[int, int], Value] = {}
         self._depth = 0
         self._narrowing: dict[int, frozenset[Expr]] = {}
@@ -52,6 +55,28 @@ class Names(ABC):
     @abstractmethod
     def evaluate(self, expr: Expr, at: At) -> Value:
         """The value of an expression by what the previous round knew."""
+
+    @contextmanager
+    def given(self, arguments: Mapping[Node, Value]) -> Iterator[None]:
+        """Names mean what they do in one call: parameters by the summaries they stand for, and what follows from them.
+        Nothing of that outlasts it."""
+        kept = self._arguments_given, self._memo, self._draft, self._named
+        self._arguments_given, self._memo, self._draft, self._named = arguments, {}, {}, {}
+        try:
+            yield
+        finally:
+            self._arguments_given, self._memo, self._draft, self._named = kept
+
+    def argument(self, expr: Expr, at: At) -> Value | None:
+        """What the call that is looked into gives to a parameter that its function does not assign."""
+        if expr[0] != "name" or expr[1] in at.function.record.definitions:
+            return None
+        return self._arguments_given.get(("param", at.function.number, at.function.parameter(expr[1])))
+
+    def _parameter(self, function: Function, index: int) -> Value:
+        node = ("param", function.number, index)
+        found = self._arguments_given.get(node)
+        return self.solver.read(node) if found is None else found
 
     def _lookup(self, name: str, at: At) -> Value:
         function = at.function
@@ -76,7 +101,7 @@ class Names(ABC):
             if entry:
                 index = function.parameter(name)
                 if index is not None:
-                    voters.append(self.solver.read(("param", function.number, index)))
+                    voters.append(self._parameter(function, index))
                 elif not found and record.form in ("class", "module"):
                     return self._outer(name, function)
             if len(voters) > 1 and ("name", name) in self._asked(function):
@@ -87,7 +112,7 @@ class Names(ABC):
             return self.by_name(value, name) if value.kind in ("tensor", "unknown") else value
         index = function.parameter(name)
         if index is not None:
-            return self.solver.read(("param", function.number, index))
+            return self._parameter(function, index)
         return self._outer(name, function)
 
     def _not_replaced(self, name: str, values: list[Value], found: list[Definition], at: At) -> list[Value]:
@@ -114,11 +139,11 @@ class Names(ABC):
                     values = [self._define_cached(found, parent) for found in record.definitions[name]]
                     index = parent.parameter(name)
                     if index is not None:
-                        values.append(self.solver.read(("param", parent.number, index)))
+                        values.append(self._parameter(parent, index))
                     return vote(values)
                 index = parent.parameter(name)
                 if index is not None:
-                    return self.solver.read(("param", parent.number, index))
+                    return self._parameter(parent, index)
             parent = parent.parent
         found = self._symbol(function.module, name)
         return found if isinstance(found, Value) else self.solver.read(found)

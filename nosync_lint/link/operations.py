@@ -216,7 +216,8 @@ class Operations:
         if result == "list":
             return Value("list", items=tensor._replace(rank=operand.rank), trust=trust)
         if result.startswith("tuple:"):
-            return Value("tuple", items=(tensor, tensor._replace(dtype=row.get("second", dtype))), trust=trust)
+            others = [tensor._replace(dtype=row.get("second", dtype))] * (int(result[6:]) - 1)
+            return Value("tuple", items=(tensor, *others), trust=trust)
         if result == "extremum":
             if len([v for v in args if v.kind != "none"]) > 1 or "dim" in kwargs:
                 other = args[1] if len(args) > 1 else UNKNOWN
@@ -313,7 +314,9 @@ class Operations:
                 if value.kind in ("unknown", "bottom"):
                     return None if "dtype" in kwargs else operand.dtype
             return operand.dtype
-        if form == "result":
+        if form == "quotient" and (kwargs.get("rounding_mode") or _NONE).kind == "none":
+            return "float"
+        if form in ("result", "quotient"):
             return _promote([v for v in args if v.kind in ("tensor", "int", "float", "bool")])
         if form == "element":
             return _element(operand).dtype
@@ -324,6 +327,8 @@ class Operations:
             return self.dtype(kwargs["dtype"])
         if default == "same":
             return operand.dtype
+        if default == "total":  # of masks is a count
+            return "int" if operand.dtype == "bool" else operand.dtype
         if default == "data":
             return _data_dtype(operand)
         if default == "fill":
@@ -360,7 +365,11 @@ class Operations:
             kept = kwargs.get("keepdim", args[2] if len(args) > 2 else _FALSE)
             if operand.rank is None or dim.kind != "int":
                 return None
-            return operand.rank if kept.ref is True else operand.rank - 1
+            return operand.rank if kept.ref is True else max(operand.rank - 1, 0)
+        if form == "other":
+            return args[1].rank if len(args) > 1 and args[1].kind == "tensor" else None
+        if form == "flat-unless-dim":
+            return operand.rank if len(args) > 2 or "dim" in kwargs else 1
         inner = _element(operand).rank
         if form == "element":
             return inner

@@ -189,11 +189,12 @@ class Project:
         name = _module_name(file, packages, root)
         module = Module(len(self.modules), name, file, index)
         self.modules.append(module)
-        self.by_name.setdefault(name, module)
-        self._by_folder[module.folder, file.path.stem] = module
-        if module.is_package:
-            self._by_folder.setdefault((str(file.path.parent.parent), file.path.parent.name), module)
-        self._by_tail[name.rpartition(".")[2]].append(module)
+        if not file.is_notebook:  # nobody can import one
+            self.by_name.setdefault(name, module)
+            self._by_folder[module.folder, file.path.stem] = module
+            if module.is_package:
+                self._by_folder.setdefault((str(file.path.parent.parent), file.path.parent.name), module)
+            self._by_tail[name.rpartition(".")[2]].append(module)
         classes = [Class(len(self.classes) + n, module, record) for n, record in enumerate(index.classes)]
         self.classes += classes
         for record in index.functions:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nosync_lint.finding import Finding, Suppressed
+from nosync_lint.finding import Finding, Severity, Suppressed
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Findings that were made and are not shown: by heat, by confidence, and suppressed in the source."""
+    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, or ignored in their
+    files."""
 
     warm: int = 0
     cold: int = 0
@@ -17,6 +18,7 @@ class Hidden:
     possible: int = 0
     likely: int = 0
     suppressed: int = 0
+    ignored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
-    `program` is kept alive for questions after the run.
+    `fail_on` is the least severity that makes the run end with 1. `program` is kept alive for questions after the run.
     """
 
     findings: tuple[Finding, ...]
@@ -42,10 +44,11 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    fail_on: Severity = Severity.WARNING
 
     @property
     def exit_code(self) -> int:
-        """0 clean, 1 findings at warning or above, 2 when something failed."""
+        """0 clean, 1 findings at `fail_on` or above, 2 when something failed."""
         if self.failures:
             return 2
-        return 1 if any(finding.severity.fails for finding in self.findings) else 0
+        return 1 if any(finding.severity.reaches(self.fail_on) for finding in self.findings) else 0

@@ -86,7 +86,7 @@ def _lines(told: Explanation) -> Iterator[Line]:
     if facts is not None:
         yield from _facts(facts, told.row, any(not one.hidden for one in told.outcomes))
     for hop in told.suppressions:
-        yield 0, f"suppression: {hop.filename}:{hop.row} {hop.note}", "yellow"
+        yield 0, f"suppression: {hop.file}:{hop.row} {hop.note}", "yellow"
     for note in told.notes:
         yield 0, f"failed: {note}", "bold red"
 
@@ -134,9 +134,9 @@ def _site(site: SiteAnswer, row: int, *, brief: bool) -> Iterator[Line]:
     for operand in site.operands:
         yield from _operand(operand, brief)
     for hop in site.runs:
-        yield 4, f"runs {hop.note} {hop.filename}:{hop.row}", ""
+        yield 4, f"runs {hop.note} {hop.file}:{hop.row}", ""
     for hop in site.below:
-        yield 6, f"waits there, and is reported there: {hop.filename}:{hop.row} {hop.note}", ""
+        yield 6, f"waits there, and is reported there: {hop.file}:{hop.row} {hop.note}", ""
     if site.runs and not site.below:
         yield 6, "nothing near there is known to wait", ""
     for wait in site.waits:
@@ -179,13 +179,13 @@ def _hops(label: str, hops: Sequence[Hop]) -> Iterator[Line]:
     if hops:
         yield 6, f"{label}:", ""
     for number, hop in enumerate(hops):
-        yield 8, f"{'-> ' if number else ''}{hop.filename}:{hop.row} {hop.note}", ""
+        yield 8, f"{'-> ' if number else ''}{hop.file}:{hop.row} {hop.note}", ""
 
 
 def _heat(heat: HeatAnswer) -> Iterator[Line]:
     yield 0, f"heat: {heat.heat.value}" + (f": {heat.why}" if heat.why else ""), "bold"
     for number, hop in enumerate(heat.chain):
-        yield 4, f"{'-> ' if number else ''}{hop.filename}:{hop.row} {hop.note}", ""
+        yield 4, f"{'-> ' if number else ''}{hop.file}:{hop.row} {hop.note}", ""
     yield from _trail(heat.callers, "", 4, "")
 
 

@@ -49,6 +49,7 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
         "name": finding.name,
         "message": finding.message,
         "filename": finding.filename,
+        "cell": finding.cell,
         "location": {"row": span.row, "column": span.column},
         "end_location": {"row": span.end_row, "column": span.end_column},
         "severity": finding.severity.value,
@@ -79,4 +80,4 @@ def _fix(fix: Fix) -> dict[str, Any]:
 
 
 def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
-    return [{"filename": hop.filename, "row": hop.row, "note": hop.note} for hop in hops]
+    return [{"filename": hop.filename, "cell": hop.cell, "row": hop.row, "note": hop.note} for hop in hops]

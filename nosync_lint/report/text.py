@@ -96,10 +96,10 @@ def _write_alike(page: _Page, findings: tuple[Finding, ...]) -> None:
 
 def _cause(block: tuple[Finding, ...]) -> str:
     """The place that every finding of a group stands at, leads to or names, where there is one."""
-    named = [{(hop.filename, hop.row) for hop in (*finding.flow, *finding.related)} for finding in block]
-    own = [{(finding.filename, finding.span.row)} for finding in block]
+    named = [{(hop.file, hop.row) for hop in (*finding.flow, *finding.related)} for finding in block]
+    own = [{(finding.file, finding.span.row)} for finding in block]
     common = set.intersection(*(a | b for a, b in zip(named, own, strict=True)))
-    places = [(hop.filename, hop.row) for finding in block for hop in reversed(finding.flow)]
+    places = [(hop.file, hop.row) for finding in block for hop in reversed(finding.flow)]
     return next((f": {filename}:{row}" for filename, row in places if (filename, row) in common), "")
 
 
@@ -107,7 +107,7 @@ def _shared_tail(findings: tuple[Finding, ...]) -> tuple[Hop, ...]:
     """The places at which the flows of all findings end alike."""
     length = 0
     for steps in zip(*(reversed(finding.flow) for finding in findings), strict=False):
-        if len({(hop.filename, hop.row) for hop in steps}) > 1:
+        if len({(hop.file, hop.row) for hop in steps}) > 1:
             break
         length += 1
     flow = findings[0].flow
@@ -174,7 +174,7 @@ class _Page(ABC):
         return printable(text, self._encoding)
 
     def place(self, hop: Hop) -> str:
-        return f"{hop.filename}:{hop.row}"
+        return f"{hop.file}:{hop.row}"
 
     @abstractmethod
     def line(self, text: str, style: str = "") -> None: ...
@@ -209,7 +209,7 @@ class _Plain(_Page):
 
     def heading(self, finding: Finding) -> None:
         row, column = finding.span.row, finding.span.column
-        self.line(f"{finding.filename}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
+        self.line(f"{finding.file}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
         self.line("    " + ", ".join(_ranks(finding)))
 
     def frame(self, finding: Finding) -> None:
@@ -257,7 +257,7 @@ class _Terminal(_Page):
 
     def heading(self, finding: Finding) -> None:
         style = _STYLES[finding.severity]
-        place = (f"{finding.filename}:{finding.span.row}:{finding.span.column}", "bold")
+        place = (f"{finding.file}:{finding.span.row}:{finding.span.column}", "bold")
         ranks = f"  [{', '.join(_ranks(finding)[1:])}]"
         self._print([place, (f"  {finding.code} {finding.name}", style), (ranks, "dim")], wrap=False)
         self._print([(finding.message, "")], indent=2)
@@ -266,7 +266,7 @@ class _Terminal(_Page):
         from rich.cells import cell_len
         from rich.text import Text
 
-        lines, span = self._sources.get(finding.filename, ()), finding.span
+        lines, span = self._sources.get(finding.file, ()), finding.span
         if not 1 <= span.row <= len(lines):
             return
         rows = range(max(1, span.row - CONTEXT), min(len(lines), span.row + CONTEXT) + 1)
@@ -312,7 +312,13 @@ class _Terminal(_Page):
 
         if len(line) > MAX_HIGHLIGHTED:
             return Text(line)
-        lexer = "python" if filename.endswith((".py", ".pyi")) else "toml" if filename.endswith(".toml") else "cpp"
+        lexer = (
+            "python"
+            if filename.endswith((".py", ".pyi", ".ipynb"))
+            else "toml"
+            if filename.endswith(".toml")
+            else "cpp"
+        )
         text = Syntax("", lexer, theme="ansi_dark", background_color="default").highlight(line)
         text.rstrip()
         return text

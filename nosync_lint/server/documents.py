@@ -14,7 +14,7 @@ from nosync_lint.config import FILES, find_config
 from nosync_lint.discover import SKIPPED_FOLDERS, is_source, root_of
 from nosync_lint.finding import Finding
 from nosync_lint.server.positions import Positions
-from nosync_lint.source import encode, is_python, lines_of
+from nosync_lint.source import NOTEBOOK_SUFFIXES, encode, is_python, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Homes:
         if found is None:
             return None
         path = Path(found).resolve()
-        if not (is_source(path) or language == "python"):
+        if not (is_source(path) or language == "python") or path.suffix.lower() in NOTEBOOK_SUFFIXES:
             return None
         config = find_config(path.parent)
         if config is not None:

@@ -847,7 +847,67 @@ def user():
 def other(x: torch.Tensor):
     running(x)
 """
-    assert [value.where for value in link(text).values] == ["host", "parametrised", "device"]
+    assert [value.where for value in link(text).values] == ["host", "device", "device"]
+
+
+ONE_CALL = """
+import torch
+from torch import Tensor
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    if tensor.device.type == "cpu" and device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device, non_blocking=True)
+def drawn(n: int, device: torch.device | None = None):
+    return torch.randint(n, (n,), device=device)
+def maybe(x: Tensor, to_host: bool = False):
+    if to_host:
+        return x.cpu()
+    return x
+def listed(x: Tensor | list):
+    if isinstance(x, list):
+        return x
+    return x.cumsum(0)
+def either(x: Tensor, other: Tensor | None = None):
+    if other is None:
+        return x > 0
+    return other
+def others(x: Tensor):
+    moved(x > 0, x.device), drawn(3, x.device), maybe(x, True), listed([1]), either(x, x.long())
+    moved(x.bool(), x.device), drawn(4, x.device), maybe(x.cuda(), True), listed([2]), either(x, x.long())
+def user(x: Tensor):  # nosync-lint: hot
+    reveal(CALL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    {
+        "moved(torch.arange(4), x.device)": "parametrised 1 int tensor, likely",
+        "moved(x > 0, x.device)": "parametrised bool tensor, likely",
+        "drawn(3, device='cpu')": "host int tensor, certain",
+        "drawn(3, 'cuda')": "device int tensor, certain",
+        "drawn(3)": "host int tensor, certain",
+        "maybe(x.cuda(), to_host=True)": "host tensor, likely",
+        "maybe(x.cuda())": "device tensor, likely",
+        "maybe(to_host=True, x=torch.zeros(2).cuda())": "host 1 float tensor, certain",
+        "listed(x.cuda())": "device tensor, likely",
+        "listed([3])": "list",
+        "either(x.cuda())": "device bool tensor, likely",
+        "either(x, torch.zeros(2).cuda())": "device 1 float tensor, certain",
+    }.items(),
+)
+def test_what_a_short_function_gives_for_the_arguments_of_one_call(link: Link, call: str, told: str) -> None:
+    assert said(link(ONE_CALL.replace("CALL", call)).value) == told
+
+
+def test_a_short_function_that_calls_itself_is_taken_by_its_summary(link: Link) -> None:
+    text = """
+def down(x: torch.Tensor, n: int = 3):
+    return down(x.cumsum(0), n - 1) if n else x
+def user():
+    reveal(down(torch.zeros(3).cuda(), 4))
+"""
+    assert link(text).value.where == "device"
 
 
 def test_an_operation_is_where_its_surest_device_operand_is(link: Link) -> None:

@@ -1,0 +1,33 @@
+"""How files are called, and which of them a glob of the configuration means: with `/` on every system."""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+WINDOWS = os.name == "nt"
+
+
+def display(path: PurePath, here: PurePath) -> str:
+    """A path as the user sees it: relative to a folder, with `/`; on another drive in full."""
+    if path.anchor.lower() != here.anchor.lower():
+        return path.as_posix()
+    folders = (here, *here.parents)
+    up = next(number for number, folder in enumerate(folders) if path.is_relative_to(folder))
+    return "/".join([*[".."] * up, *path.relative_to(folders[up]).parts]) or "."
+
+
+def matches(name: str, glob: str, windows: bool = WINDOWS) -> bool:
+    """Whether a glob means a file, by its name with `/`: the whole name, one of its parts, or a folder that it is in.
+
+    `*` stands for anything, folders included; `**/` may stand for no folder at all. On Windows case does not count,
+    and `\\\\` is `/`.
+    """
+    if windows:
+        name, glob = name.replace("\\", "/").lower(), glob.replace("\\", "/").lower()
+    glob = glob.removeprefix("./").rstrip("/")
+    parts = name.split("/")
+    leading = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    wanted = {glob, glob.removeprefix("**/"), glob.replace("/**/", "/")}
+    return any(fnmatchcase(one, form) for form in wanted for one in (*leading, *parts))
