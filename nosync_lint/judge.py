@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,16 @@ from nosync_lint.notebook import joined, read_cells
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.selection import FileIgnores
-from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, Span, UnreadableFile, decode, read_source
+from nosync_lint.source import (
+    NOTEBOOK_SUFFIXES,
+    SourceFile,
+    Span,
+    UnreadableFile,
+    decode,
+    is_python,
+    lines_of,
+    read_source,
+)
 from nosync_lint.suppression import Suppressions
 from nosync_lint.touching import touches
 
@@ -42,9 +51,10 @@ class Judged:
 
 
 class Texts:
-    """The lines of files by their names, read when first asked for."""
+    """The lines of files by their names, read when first asked for. What stands for a file on disk is taken for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Iterable[SourceFile] = ()) -> None:
+        self._contents = {file.name: file.content for file in files if file.content is not None}
         self._lines: dict[str, list[str]] = {}
 
     def lines(self, filename: str) -> list[str]:
@@ -52,12 +62,12 @@ class Texts:
         if filename not in self._lines:
             try:
                 path = Path(filename)
-                data = read_source(path, sys.maxsize)
+                data = read_source(path, sys.maxsize, self._contents.get(filename))
                 if path.suffix.lower() in NOTEBOOK_SUFFIXES:
                     text = joined(read_cells(data))
                 else:
-                    text = decode(data, path.suffix.lower() not in CUDA_SUFFIXES)
-                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                    text = decode(data, is_python(path))
+                self._lines[filename] = lines_of(text)
             except UnreadableFile:
                 self._lines[filename] = []
         return self._lines[filename]
@@ -267,6 +277,5 @@ class _Judging:
 
 def identify(finding: Finding, texts: Texts) -> Identity:
     """What a finding is known by, under the file name that it has."""
-    is_python = Path(finding.filename).suffix.lower() not in CUDA_SUFFIXES
-    text = snippet(texts.lines(finding.filename), finding.span, is_python, finding.message)
+    text = snippet(texts.lines(finding.filename), finding.span, is_python(Path(finding.filename)), finding.message)
     return Identity(finding.filename, finding.scope, finding.code, text)

@@ -34,7 +34,7 @@ from nosync_lint.owners import owners
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
-from nosync_lint.rule import BadFile, ConfiguredName
+from nosync_lint.rule import BadFile, ConfiguredName, Rule
 from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
@@ -44,6 +44,8 @@ from nosync_lint.touching import touched
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the stage, what is done of it, and how much there is."""
+Overlay = Mapping[Path, bytes]
+"""What stands for files on disk, by their resolved paths: standard input, or the open buffers of an editor."""
 
 
 def run(
@@ -53,11 +55,14 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
     touching: Sequence[str] | None = None,
     since: str = "",
     update: str = "",
+    selected: Sequence[Rule] | None = None,
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+    """Lint the given files and folders, with the selected rules or those that the settings select. Raises
+    `MissingPath` and `ConfigError`; everything else is in the report.
 
     With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
@@ -65,9 +70,9 @@ def run(
     """
     start = time.perf_counter()
     was = before(settings, paths, since, update)
-    return _asked(
-        lambda linked: _run(linked, settings, was, start),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent, touching,
+    return ask(
+        lambda linked: report_of(linked, settings, selected, was, start),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay, touching=touching,
     )  # fmt: skip
 
 
@@ -81,12 +86,13 @@ def explain(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
 ) -> Explanation:
     """Why a row of a file, or of a cell of a notebook, is or is not reported. Raises `Unanswerable` for what is not
     linked."""
-    return _asked(
-        lambda linked: _explained(linked, settings, file, row, cell),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+    return ask(
+        lambda linked: explanation_of(linked, settings, file, row, cell),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
     )  # fmt: skip
 
 
@@ -100,9 +106,9 @@ def call_tree(
     progress: Progress | None = None,
 ) -> CallTree:
     """The calls from hot roots to findings under the given paths. Raises `Unanswerable` for a name of no hot root."""
-    return _asked(
+    return ask(
         lambda linked: _call_tree(linked, settings, roots),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+        paths, settings, jobs=jobs, cache=cache, progress=progress,
     )  # fmt: skip
 
 
@@ -145,29 +151,34 @@ class Linked:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
 
-def _asked(
+def ask(
     question: Callable[[Linked], T],
     paths: Sequence[str],
     settings: Settings,
-    jobs: int,
-    cache: bool,
-    progress: Progress,
+    *,
+    jobs: int = 0,
+    cache: bool = True,
+    progress: Progress | None = None,
+    overlay: Overlay | None = None,
     touching: Sequence[str] | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
+    reported = progress or _silent
     try:
-        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress, touching)))
+        return with_room(
+            lambda: question(_linked(paths, settings, jobs or default_jobs(), cache, reported, overlay or {}, touching))
+        )
     finally:
         if collecting:
             gc.enable()
 
 
-def found_files(paths: Sequence[str], settings: Settings) -> Discovered:
+def found_files(paths: Sequence[str], settings: Settings, overlay: Overlay | None = None) -> Discovered:
     """The files that a run links, each marked as reported or not. Raises `MissingPath`."""
     exclude = (*settings.exclude, *settings.extend_exclude)
-    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
+    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path, overlay)
 
 
 def _linked(
@@ -176,9 +187,10 @@ def _linked(
     jobs: int,
     cache: bool,
     progress: Progress,
+    overlay: Overlay,
     touching: Sequence[str] | None,
 ) -> Linked:
-    found = found_files(paths, settings)
+    found = found_files(paths, settings, overlay)
     changed = None if touching is None else touched(found.files, touching)
     if changed is not None and not changed:
         found = replace(found, files=())  # nothing could be reported
@@ -204,10 +216,11 @@ def _linked(
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Report:
+def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, was: Before, start: float) -> Report:
+    """What the selected rules, or those that the settings select, say of the reported files, held against what was."""
     files, program = linked.found.files, linked.program
-    selected = select(settings)
-    texts = Texts()
+    selected = select(settings) if selected is None else selected
+    texts = Texts(files)
     pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
@@ -235,7 +248,8 @@ def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Rep
     return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
+def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
+    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
@@ -243,7 +257,7 @@ def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: in
     is_config = settings.path is not None and settings.path.resolve() == path
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
-    texts = Texts()
+    texts = Texts(linked.found.files)
     name = source.name if source is not None else _file_name(settings.path)
     cells = linked.cells
     if cell is not None or cells.numbers(name):
@@ -298,7 +312,7 @@ def _shown_folder(folder: Path) -> str:
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
     program = linked.program
-    texts = Texts()
+    texts = Texts(linked.found.files)
     selected = select(settings)
     pragmas = linked.pragmas(settings, texts)
     judged = judge(program, selected, replace(settings, heat="hot"), pragmas, (), (), texts)

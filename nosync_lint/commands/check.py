@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from nosync_lint.commands import Refused
+from nosync_lint.commands import Refused, standard_input
 from nosync_lint.commands.accepting import add_accepting, asked_of_run, refuse_clashes, save, with_baseline
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import add_outputs, deliver, outputs_of, use_color, write_reports
@@ -19,10 +19,13 @@ from nosync_lint.config import SEVERITIES, Settings
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
     check.set_defaults(run=run, output_file=None)
-    check.add_argument("paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .)")
+    check.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .); - for standard input"
+    )
     choose = add_choice(check)
     choose.add_argument("--heat", choices=("hot", "warm", "any"), help="least heat of reported lines (default: hot)")
     files = add_files(check)
+    standard_input.add(files)
     files.add_argument(
         "--touching",
         action="store_true",
@@ -58,14 +61,15 @@ def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
 
     refuse_clashes(options)
+    overlay = standard_input.take(options)
     if options.explain is not None:
-        return _explain(options)
+        return _explain(options, overlay)
     settings, outputs = with_baseline(options, settings_of(options)), outputs_of(options)
     refuse_early(options, settings)
     if show(options, settings):
         return 0
     (paths, touching), asked = _asked_for(options, settings), asked_of_run(options)
-    report = ask(options, lambda given: lint(paths, settings, touching=touching, **given, **asked))
+    report = ask(options, lambda given: lint(paths, settings, overlay=overlay, touching=touching, **given, **asked))
     saved = save(options, report)
     if saved is not None:
         return saved
@@ -83,7 +87,7 @@ def _asked_for(options: argparse.Namespace, settings: Settings) -> tuple[list[st
     return [*map(str, roots), *options.paths], options.paths
 
 
-def _explain(options: argparse.Namespace) -> int:
+def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
     from nosync_lint.pipeline import explain
     from nosync_lint.report.explanation import write_explanation, write_explanation_json
 
@@ -95,7 +99,7 @@ def _explain(options: argparse.Namespace) -> int:
         if output.form not in ("full", "json"):
             raise Refused(f"an explanation is written as full or json, not as {output.form}")
     refuse_early(options, settings)
-    told = ask(options, lambda given: explain(options.paths, settings, file, row, cell=cell, **given))
+    told = ask(options, lambda given: explain(options.paths, settings, file, row, cell=cell, overlay=overlay, **given))
 
     def write(out: TextIO, form: str) -> None:
         if form == "json":

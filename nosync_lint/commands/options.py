@@ -15,10 +15,9 @@ from nosync_lint.config import (
     ConfigError,
     FileIgnore,
     Settings,
-    common_folder,
-    find_config,
     inline_layer,
     load_config,
+    project_config,
     settings_from,
     with_flags,
 )
@@ -112,7 +111,7 @@ def _configured(options: argparse.Namespace) -> Settings:
     files = [text for text in given if text not in inline]
     if len(files) > 1:
         raise Refused(f"--config names several files: {', '.join(files)}; give one, which may `extend` another")
-    path = Path(files[0]) if files else None if options.isolated else _project_config(options.paths)
+    path = Path(files[0]) if files else None if options.isolated else project_config(options.paths)
     settings = load_config(path, inline) if path is not None else settings_from(map(inline_layer, inline))
     return replace(settings, nearest=not files and not options.isolated)
 
@@ -122,22 +121,6 @@ def _file_ignore(pair: str) -> FileIgnore:
     if not glob.removeprefix("!") or not rule:
         raise Refused(f"--per-file-ignores takes GLOB:RULE, such as 'tests/**:NSL2', not {pair!r}")
     return FileIgnore(glob, (rule,))
-
-
-def _project_config(paths: Sequence[str]) -> Path | None:
-    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
-    found: dict[Path | None, str] = {}
-    for path in paths or ["."]:
-        folder = Path(path) if os.path.isdir(path) else Path(path).parent
-        found[find_config(folder.resolve())] = path
-    if len(found) > 1:
-        above = common_folder([Path(os.path.abspath(path)) for path in paths])
-        common = find_config(above) if above is not None else None
-        if common is not None:
-            return common
-        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
-        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
-    return next(iter(found))
 
 
 def listed(values: Sequence[str]) -> tuple[str, ...]:

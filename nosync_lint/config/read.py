@@ -57,6 +57,21 @@ def is_config(path: Path) -> bool:
     return path.name in FILES and os.path.isfile(path) and (path.name != "pyproject.toml" or _has_table(path))
 
 
+def project_config(paths: Sequence[str]) -> Path | None:
+    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
+    found: dict[Path | None, str] = {}
+    for path in paths or ["."]:
+        folder = Path(path) if os.path.isdir(path) else Path(path).parent
+        found[find_config(folder.resolve())] = path
+    if len(found) > 1:
+        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        if common is not None:
+            return common
+        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
+        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
+    return next(iter(found))
+
+
 def _has_table(path: Path) -> bool:
     """Whether a pyproject.toml holds our table. One that is broken and mentions it is taken, and told about later."""
     try:

@@ -28,6 +28,7 @@ from nosync_lint.link.kernel_widths import NarrowedOffset
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
 from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
 from nosync_lint.link.layers import Layers, LiteralLayer
+from nosync_lint.link.named_calls import NamedCall, argument, called, named_calls
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.pairings import LostPairing, Pairings
 from nosync_lint.link.pools import MissingMethod, Pools, UnwrittenMethod
@@ -223,7 +224,7 @@ class Program:
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, offset, strided-argument,
         launch, census, cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag,
-        missing-method, unwritten-method, literal-layer, or the slug of a rule whose rows of the model say what
+        missing-method, unwritten-method, literal-layer, call, or the slug of a rule whose rows of the model say what
         waits."""
         if kind not in self._sites:
             self._sites[kind] = self._look_for(kind)
@@ -249,6 +250,8 @@ class Program:
             return self._censuses
         if kind in self._broken:
             return tuple(self._broken[kind]())
+        if kind == "call":
+            return list(named_calls(self.project))
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -277,6 +280,14 @@ class Program:
         for sync in self.syncs:
             found[sync.verdict.rule].append(sync)
         return found
+
+    def called(self, call: NamedCall) -> tuple[str, ...]:
+        """The qualified names of what a call may run: functions of the project, or something from outside of it."""
+        return called(call, self.project, self.inference)
+
+    def argument(self, call: NamedCall, position: int, name: str = "") -> Value:
+        """What is known of an argument of a call, by its position or its name."""
+        return argument(call, position, name, self.inference)
 
     def when(self, verdict: Verdict) -> str:
         """The releases in which a verdict holds, in words."""
@@ -337,6 +348,8 @@ def place_of(site: object) -> Place | None:
     match site:
         case Sync(function=function):
             return _place(function, site.pos, site.statement, site.block)
+        case NamedCall(function=function, site=call):
+            return _place(function, call.call[4], call.statement, call.block)
         case DropSite(function=function, dropped=dropped):
             return _place(function, dropped.call.call[4], dropped.call.statement, dropped.call.block)
         case ClassSite(cls=cls) | UnwrittenMethod(cls=cls):
