@@ -36,8 +36,8 @@ Object = dict[str, Any]
 
 
 def write(report: Report, out: TextIO, style: Style) -> None:
-    """Write a report as one SARIF log. Findings that are suppressed are in it, marked so."""
-    dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [_Run(without_cells(report)).as_json()]}, out)
+    """Write a report as one SARIF log, on one line: it is for programs, and long. Suppressed findings are marked so."""
+    dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [_Run(without_cells(report)).as_json()]}, out, indent=None)
 
 
 class _Run:
