@@ -243,7 +243,8 @@ def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | Non
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
     """A report that knows who owns the files it names."""
-    owned = owners(root, (file for file in files if file.name in report.sources))
+    named = {one.filename for one in (*report.findings, *(accepted.finding for accepted in report.suppressed))}
+    owned = owners(root, (file for file in files if file.name in named))
     notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
     return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
