@@ -19,8 +19,8 @@ from nosync_lint.link.program import Program
 from nosync_lint.registry import rules as all_rules
 from nosync_lint.rule import BudgetCheck, Rule, StaleEntry
 from nosync_lint.since import changed_since
-from nosync_lint.touching import touches
 from nosync_lint.source import Span
+from nosync_lint.touching import touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,9 @@ def settle(was: Before, judged: Judged, run: Run) -> Settled:
             if compared.moved:
                 count = len(compared.moved)
                 notes.append(f"{count} entries of the baseline moved with their code: --prune-baseline writes it down")
-    if was.changed is not None:
+    if run.program.touched is not None:
+        judged = _touching(run.program.touched, judged)
+    elif was.changed is not None:
         judged = _without_unchanged(was, judged)
     return Settled(_with_later(judged, sites, run), tuple(notes), baseline)
 
@@ -155,12 +157,23 @@ def _stale_entries(was: Before, baseline: Baseline, compared: Comparison) -> Ite
 
 def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterable[BudgetCheck]:
     settings = run.settings
-    if not settings.budgets or settings.path is None:
-        return
+    if not settings.budgets or settings.path is None or run.program.touched is not None:
+        return  # a number about the whole project
     config = _shown(settings.path)
     for check, files in check_budgets(run.program, settings.budgets, findings, config, run.root):
         if any(map(was.is_changed, (config, *files))):
             yield check
+
+
+def _touching(files: frozenset[str], judged: Judged) -> Judged:
+    """Only what touches some files. What does not was not all judged, so it is not counted."""
+    suppressed = tuple(one for one in judged.suppressed if touches(one.finding, files))
+    return replace(
+        judged,
+        findings=tuple(one for one in judged.findings if touches(one, files)),
+        suppressed=suppressed,
+        hidden=replace(judged.hidden, baselined=sum(one.form == "baseline" for one in suppressed)),
+    )
 
 
 def _without_unchanged(was: Before, judged: Judged) -> Judged:
