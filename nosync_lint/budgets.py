@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from nosync_lint.config import Budget
+from nosync_lint.config import Budget, display
 from nosync_lint.finding import Finding, Heat, Hop
 from nosync_lint.link.program import Program
 from nosync_lint.link.project import Function
@@ -14,7 +14,7 @@ from nosync_lint.source import Span
 
 
 def check_budgets(
-    program: Program, budgets: Sequence[Budget], findings: Iterable[Finding], config: str, root: Path
+    program: Program, budgets: Sequence[Budget], findings: Iterable[Finding], root: Path
 ) -> Iterator[tuple[BudgetCheck, frozenset[str]]]:
     """Each budget with the syncs below its root, and the files that these may stand in.
 
@@ -39,7 +39,7 @@ def check_budgets(
             for one in sorted(syncs.values(), key=lambda one: one.order)
         )
         check = BudgetCheck(
-            config, Span(budget.row, 1, budget.row, 1), budget.root, budget.syncs, hops,
+            _name(budget.file), Span(budget.row, 1, budget.row, 1), budget.root, budget.syncs, hops,
             bool(roots) and all(_is_judged(one, root) for one in below),
         )  # fmt: skip
         yield check, frozenset(one.module.file.name for one in below)
@@ -50,6 +50,11 @@ def _stands_in(finding: Finding, places: set[tuple[str, str]]) -> bool:
     while (finding.filename, scope) not in places and scope.endswith(".<lambda>"):
         scope = scope.removesuffix(".<lambda>")
     return (finding.filename, scope) in places
+
+
+def _name(path: Path | None) -> str:
+    """The configuration file as findings name it."""
+    return display(path.resolve(), Path.cwd()) if path is not None else ""
 
 
 def _is_judged(function: Function, root: Path) -> bool:

@@ -97,6 +97,8 @@ def _outcomes(
             reasons = _reasons(finding, case.settings, rule is not None, _key(finding) in kept, doubt)
             if rule is not None and ignores.cover(rule, filename):
                 reasons.append("`per-file-ignores` names its rule for this file")
+            if _key(finding) in known:
+                reasons.append("the baseline accepts it")
             if not reasons and rule is not None and rule.given:
                 reasons.append("the options of its rule leave it out")
             reasons += ["the baseline accepts it"] if _key(finding) in known else []

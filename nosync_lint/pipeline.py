@@ -31,6 +31,7 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
+from nosync_lint.owners import owners
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
@@ -226,7 +227,15 @@ def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Repor
     comments = [pragma for found in pragmas.values() for pragma in found]
     notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
-    return replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
+    report = replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
+    return _with_owners(report, files, linked.found.root)
+
+
+def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
+    """A report that knows who owns the files it names."""
+    owned = owners(root, (file for file in files if file.name in report.sources))
+    notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
+    return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
@@ -382,7 +391,8 @@ def _report(
 ) -> Report:
     files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
-    names = {finding.filename for finding in shown}
+    hops = (hop for finding in shown for hop in finding.flow)
+    names = {finding.filename for finding in shown} | {hop.filename for hop in hops}
     resolved, unresolved = linked.program.call_counts
     changed = linked.program.touched
     return Report(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nosync_lint.baseline import Baseline, Comparison, Scene, compare, load_baseline, updated
 from nosync_lint.budgets import check_budgets
-from nosync_lint.config import ConfigError, Settings
+from nosync_lint.config import ConfigError, Settings, display
 from nosync_lint.finding import Finding, Suppressed
 from nosync_lint.fingerprint import Identity
 from nosync_lint.judge import Judged, Texts, identify, judge
@@ -149,19 +149,17 @@ def _without_accepted(judged: Judged, compared: Comparison) -> Judged:
 
 
 def _stale_entries(was: Before, baseline: Baseline, compared: Comparison) -> Iterable[StaleEntry]:
-    name = _shown(baseline.path)
+    name = display(baseline.path.resolve(), Path.cwd())
     for entry, there in compared.stale:
         if was.is_changed(str(baseline.path.parent / entry.identity.file)):
             yield StaleEntry(name, Span(entry.row, 1, entry.row, 1), entry.name, entry.count, there)
 
 
 def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterable[BudgetCheck]:
-    settings = run.settings
-    if not settings.budgets or settings.path is None or run.program.touched is not None:
+    if run.program.touched is not None:
         return  # a number about the whole project
-    config = _shown(settings.path)
-    for check, files in check_budgets(run.program, settings.budgets, findings, config, run.root):
-        if any(map(was.is_changed, (config, *files))):
+    for check, files in check_budgets(run.program, run.settings.budgets, findings, run.root):
+        if any(map(was.is_changed, (check.filename, *files))):
             yield check
 
 
@@ -195,10 +193,3 @@ def _with_later(judged: Judged, sites: Mapping[str, Sequence[object]], run: Run)
         findings=tuple(sorted((*judged.findings, *later.findings), key=lambda one: one.order)),
         failures=(*judged.failures, *later.failures),
     )
-
-
-def _shown(path: Path) -> str:
-    try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return path.as_posix()

@@ -7,6 +7,7 @@ from datetime import date
 
 from nosync_lint.finding import Applicability, Edit, Fix
 from nosync_lint.index import Indexed
+from nosync_lint.index.cells import notebook_code
 from nosync_lint.index.cuda import cuda_pragmas
 from nosync_lint.index.pragmas import COVERING, FOREIGN, blanket_pragmas, python_pragmas, without
 from nosync_lint.index.records import Pragma, Unreadable
@@ -155,7 +156,8 @@ def comments_of(
             continue
         pragmas: Sequence[Pragma] = one.pragmas
         if words or blanket:
-            pragmas = _reread(file, pragmas, "\n".join(texts(file.name)), words, blanket)
+            code = notebook_code(file.path.read_bytes()).data.decode() if file.is_notebook else None
+            pragmas = _reread(file, pragmas, code or "\n".join(texts(file.name)), words, blanket)
         if pragmas:
             found[file.name] = pragmas
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from nosync_lint.config import ConfigError, read_table
+from nosync_lint.config import ConfigError, load_config
 from nosync_lint.report import Report
 
 Lint = Callable[..., Report]
@@ -59,7 +60,7 @@ def test_a_root_over_its_budget_fails_and_names_the_syncs(lint: Lint) -> None:
     assert first.message == "`Loop.step` waits in 2 places, and its budget is 1"
     assert [(hop.filename, hop.row) for hop in first.related] == [("pool.py", 9), ("pool.py", 13)]
     assert (first.span.row, second.span.row) == (2, 3)
-    assert (first.code, first.severity.fails) == ("NSL006", True)
+    assert (first.code, report.exit_code) == ("NSL006", 1)
 
 
 def test_a_budget_may_only_go_down(lint: Lint) -> None:
@@ -111,17 +112,29 @@ def test_rules_about_budgets_can_be_left_out(lint: Lint) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("text", "said"),
     [
-        ({"budgets": 3}, "`budgets` must be a table"),
-        ({"budgets": {"a.b": "2"}}, "`budgets.a.b` must be a number of syncs from 0, not '2'"),
-        ({"budgets": {"a.b": -1}}, "not -1"),
-        ({"budgets": {"a.b": True}}, "not True"),
-        ({"budgets": {"Loop": {"step": 2}}}, 'quote the name of a root in `budgets`: "Loop.step" = 2'),
-        ({"budgets": {" ": 2}}, "`budgets` holds an empty name"),
+        ("budgets = 3", "x.toml:1: `budgets` must be a table"),
+        ('[budgets]\n"a.b" = "2"', "x.toml:2: `budgets.\"a.b\"` must be a number of syncs from 0, not '2'"),
+        ('[budgets]\n"a.b" = -1', "not -1"),
+        ('[budgets]\n"a.b" = true', "not True"),
+        ("[budgets]\nLoop.step = 2", 'quote the name of a root in `budgets`: "Loop.step" = 2'),
+        ('[budgets]\n" " = 2', "`budgets` holds an empty name"),
     ],
 )
-def test_unusable_budgets_are_named(table: dict[str, object], said: str) -> None:
+def test_unusable_budgets_are_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
     with pytest.raises(ConfigError) as error:
-        read_table(table, "x.toml")
+        load_config(tmp_path / "x.toml")
     assert said in str(error.value)
+
+
+def test_a_budget_over_an_extended_one_takes_its_place(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text('[budgets]\n"a" = 1\n"b" = 2\n')
+    (tmp_path / "x.toml").write_text('extend = "base.toml"\nbaseline = "k.jsonl"\n[budgets]\n"b" = 3\n')
+    read = load_config(tmp_path / "x.toml")
+    assert [(one.root, one.syncs, one.file) for one in read.budgets] == [
+        ("a", 1, tmp_path / "base.toml"),
+        ("b", 3, tmp_path / "x.toml"),
+    ]
+    assert read.baseline == "k.jsonl"

@@ -110,6 +110,18 @@ def test_the_page_about_formats_names_all_of_them_and_shows_what_is_printed(tmp_
         assert done.stdout == output, f"docs/formats.md shows other output for `nosync-lint {arguments}`"
 
 
+def test_the_page_about_reports_shows_the_graph_that_is_drawn() -> None:
+    done = run("-m", "nosync_lint", "graph", "--no-cache", "demo", "--output-format", "svg")
+    shown = (ROOT / "docs" / "images" / "graph.svg").read_text(encoding="utf-8")
+    assert shown == done.stdout, "run `python docs/pictures.py`"
+
+
+def test_every_picture_that_a_document_shows_exists_and_is_small() -> None:
+    for path in (ROOT / "docs").glob("*.md"):
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / name).stat().st_size < 200_000, f"{path.name}: {name}"
+
+
 def test_the_readme_begins_with_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     first, second = re.findall(r"```sh\n(.*?)\n```", text.partition("\n## ")[0], re.S)

@@ -332,7 +332,7 @@ def asked(paths: list[str], question: Callable[[pipeline.Linked], Any], settings
 
 
 def explained(linked: pipeline.Linked, settings: Settings, finding: Finding) -> Explanation:
-    told = pipeline._explained(linked, settings, finding.filename, finding.span.row)
+    told = pipeline._explained(linked, settings, finding.filename, finding.span.row, None)
     for color in (False, True):
         write_explanation(told, io.StringIO(), color=color)
     return told

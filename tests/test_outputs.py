@@ -39,7 +39,7 @@ def check(*arguments: str) -> int:
 
 def form_of(text: str) -> str:
     """Which of three formats a text is in."""
-    if text.startswith('{\n  "$schema"'):
+    if text.startswith('{"$schema"'):
         return "sarif"
     return "json" if text.startswith('{\n  "schema_version"') else "full"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nosync_lint.commands import Refused
-from nosync_lint.config import Settings
+from nosync_lint.config import Settings, display
 
 if TYPE_CHECKING:
     from nosync_lint.report import Report
@@ -73,7 +73,8 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
             _replace_text(path, report.baseline.text())
         except OSError as error:
             raise Refused(f"{path}: cannot be written: {error.strerror}") from error
-        print(f"{_shown(path)}: {count} findings accepted in {len(report.baseline.entries)} entries", file=sys.stderr)
+        name = display(path.resolve(), Path.cwd())
+        print(f"{name}: {count} findings accepted in {len(report.baseline.entries)} entries", file=sys.stderr)
         return 0 if options.write_baseline else None
     if options.add_ignore is not None and not report.failures:
         from nosync_lint.add_ignore import add_ignores
@@ -91,7 +92,3 @@ def _replace_text(path: Path, text: str) -> None:
     from nosync_lint.add_ignore import replace_content
 
     replace_content(path, text.encode())
-
-
-def _shown(path: Path) -> str:
-    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.as_posix()

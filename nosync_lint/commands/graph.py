@@ -19,7 +19,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     choose.add_argument("--depth", type=count, metavar="N", help="at most this many calls below a root")
     add_files(graph)
     output = graph.add_argument_group("output")
-    output.add_argument("--output-format", choices=("text", "dot", "mermaid"), default="text", help="default: text")
+    output.add_argument(
+        "--output-format", choices=("text", "dot", "mermaid", "svg"), default="text", help="default: text"
+    )
     output.add_argument("-o", "--output-file", metavar="PATH", help="write the graph there")
     add_running(graph)
 

@@ -141,7 +141,7 @@ def deliver(path: str | None, write: Callable[[TextIO], None]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Refused(f"{path or 'standard output'}: cannot be written: {error.strerror}") from error
+        raise Refused(f"{path or 'standard output'}: cannot be written: {error.strerror or error}") from error
 
 
 def _write_file(path: str, write: Callable[[TextIO], None]) -> None:
@@ -190,7 +190,7 @@ def _append_job_summary(report: Report) -> None:
         with open(path, "ab") as out:
             out.write(within(report, MAX_JOB_SUMMARY - out.tell()).encode())
     except OSError as error:
-        raise Refused(f"GITHUB_STEP_SUMMARY {path}: cannot be written: {error.strerror}") from error
+        raise Refused(f"GITHUB_STEP_SUMMARY {path}: cannot be written: {error.strerror or error}") from error
 
 
 def use_color(choice: str, out: TextIO) -> bool:

@@ -104,10 +104,10 @@ def _over(layer: Layer, base: Layer) -> Layer:
             values[name] = (*known, *value)
         elif name == "rules":
             values[name] = _joined_rules(known, value)
-        elif name == "budgets":
-            values[name] = tuple({one.root: one for one in (*known, *value)}.values())
         elif name == "per_file_ignores":
             values[name] = tuple({one.glob: one for one in (*known, *value)}.values())
+        elif name == "budgets":
+            values[name] = tuple({one.root: one for one in (*known, *value)}.values())
         else:
             values[name] = value
     places = {key: at for key, at in base.places.items() if _keeps(values[TABLE[key].attribute], base, TABLE[key])}
@@ -277,23 +277,6 @@ def _rules(key: Key, value: Any, source: Source) -> tuple[RuleTable, ...]:
     return tuple(found)
 
 
-def _budgets(key: Key, value: Any, source: Source) -> tuple[Budget, ...]:
-    where = source.at(key.name)
-    if not isinstance(value, dict):
-        raise ConfigError(f'{where}: `budgets` must be a table, such as "Scheduler.step" = 2')
-    found = []
-    for root, syncs in value.items():
-        where = source.at(key.name, root)
-        if isinstance(syncs, dict):
-            raise ConfigError(f'{where}: quote the name of a root in `budgets`: "{root}.{next(iter(syncs), "")}" = 2')
-        if type(syncs) is not int or syncs < 0:
-            raise ConfigError(f"{where}: `budgets.{root}` must be a number of syncs from 0, not {syncs!r}")
-        if not root.strip():
-            raise ConfigError(f"{where}: `budgets` holds an empty name; remove it")
-        found.append(Budget(root, syncs, source.rows.row(key.name, root), source.file))
-    return tuple(found)
-
-
 def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
@@ -321,6 +304,23 @@ def _tables(key: Key, value: Any, source: Source) -> tuple[Any, ...]:
         if missing:
             raise ConfigError(f"{where}: a [[{name}]] table lacks {', '.join(missing)}")
         found.append(record(**item, row=source.rows.row(name, number=number), file=source.file))
+    return tuple(found)
+
+
+def _budgets(key: Key, value: Any, source: Source) -> tuple[Budget, ...]:
+    name = key.name
+    if not isinstance(value, dict):
+        raise ConfigError(f'{source.at(name)}: `{name}` must be a table of hot roots: "Scheduler.step" = 2')
+    found = []
+    for root, syncs in value.items():
+        where = source.at(name, root)
+        if isinstance(syncs, dict):
+            raise ConfigError(f'{where}: quote the name of a root in `{name}`: "{root}.{next(iter(syncs), "")}" = 2')
+        if not root.strip():
+            raise ConfigError(f"{where}: `{name}` holds an empty name; remove it")
+        if type(syncs) is not int or syncs < 0:
+            raise ConfigError(f'{where}: `{name}."{root}"` must be a number of syncs from 0, not {syncs!r}')
+        found.append(Budget(root, syncs, source.rows.row(name, root), source.file))
     return tuple(found)
 
 

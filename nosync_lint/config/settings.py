@@ -161,7 +161,9 @@ class Settings:
         (), "functions whose results are host tensors, whatever is inferred", '["fetch"]'
     )
     waivers: tuple[str, ...] = _key(
-        (), "context managers under which a wait is meant, besides those that are known", '["sync_is_meant"]'
+        (),
+        "context managers, decorators, and words of comments, that say a wait is meant, besides those that are known",
+        '["sync_is_meant", "sync-is-meant"]',
     )
     heat: str = _key("hot", "least heat of the lines that are shown", choices=("hot", "warm", "any"))
     min_confidence: str = _key(

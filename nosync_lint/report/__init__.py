@@ -36,6 +36,7 @@ class Report:
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
     `rules` are those that were asked, by code. `fail_on` is the least severity that makes the run end with 1.
     `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
+    `owners` maps file names to those who own them, where the repository says so.
     """
 
     findings: tuple[Finding, ...]
@@ -54,6 +55,7 @@ class Report:
     fail_on: Severity = Severity.WARNING
     rules: tuple[RuleFacts, ...] = ()
     baseline: Baseline | None = None
+    owners: dict[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:

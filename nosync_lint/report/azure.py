@@ -7,7 +7,7 @@ from typing import TextIO
 from nosync_lint.finding import Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
-from nosync_lint.report.places import Repository
+from nosync_lint.report.places import Repository, without_cells
 from nosync_lint.report.text import Page, write_end
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "warning"}
@@ -19,6 +19,7 @@ _PROPERTY = {**_DATA, ";": "%3B", "]": "%5D"}
 
 def write(report: Report, out: TextIO, style: Style) -> None:
     """Write the findings of a report, what failed, and the end of the report as lines of the log."""
+    report = without_cells(report)
     page, repository = Page(out), Repository()
     for text in report.failures:
         out.write(command(page.clean(text), type="error"))

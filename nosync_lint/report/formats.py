@@ -31,6 +31,7 @@ FORMATS = {
     "azure": "nosync_lint.report.azure",
     "pylint": "nosync_lint.report.pylint",
     "markdown": "nosync_lint.report.markdown",
+    "html": "nosync_lint.report.html",
 }
 """The module of each format. It has `write(report, out, style)`."""
 

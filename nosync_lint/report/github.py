@@ -12,7 +12,7 @@ from typing import TextIO
 from nosync_lint.finding import Finding, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
-from nosync_lint.report.places import Repository
+from nosync_lint.report.places import Repository, without_cells
 from nosync_lint.report.text import Page, story, write_end
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -25,6 +25,7 @@ _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 def write(report: Report, out: TextIO, style: Style) -> None:
     """Write the annotations of a report, and its end as lines of the log."""
+    report = without_cells(report)
     page, repository = Page(out), Repository()
     chosen = list(_chosen(report))
     for text in report.failures[:MOST]:

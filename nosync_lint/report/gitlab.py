@@ -11,7 +11,7 @@ from nosync_lint.finding import Finding, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 from nosync_lint.report.json import dump
-from nosync_lint.report.places import Repository
+from nosync_lint.report.places import Repository, without_cells
 from nosync_lint.report.text import visible
 
 SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
@@ -19,6 +19,7 @@ SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO:
 
 def write(report: Report, out: TextIO, style: Style) -> None:
     """Write the findings of a report as one JSON array; an empty one tells GitLab that old findings are gone."""
+    report = without_cells(report)
     repository = Repository()
     names = zip(report.findings, _fingerprints(report.findings), strict=True)
     dump([_issue(finding, fingerprint, repository) for finding, fingerprint in names], out)

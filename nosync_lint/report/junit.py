@@ -18,7 +18,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     that a clean run does not look like one that tested nothing."""
     suites = Element("testsuites", name="nosync-lint")
     _add_run(suites, report)
-    for filename, group in groupby(report.findings, key=lambda finding: finding.file):
+    for filename, group in groupby(report.findings, key=lambda finding: finding.filename):
         _add_suite(suites, _clean(filename), list(group), report.fail_on)
     for count in ("tests", "failures", "errors"):
         suites.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
@@ -34,7 +34,8 @@ def _add_suite(suites: Element, filename: str, findings: list[Finding], fail_on:
     )
     seen: Counter[str] = Counter()
     for finding in findings:
-        name = f"{finding.code} {finding.name} at {finding.span.row}:{finding.span.column}"
+        cell = "" if finding.cell is None else f"cell {finding.cell}:"
+        name = f"{finding.code} {finding.name} at {cell}{finding.span.row}:{finding.span.column}"
         seen[name] += 1
         if seen[name] > 1:  # services keep one of several test cases of the same name
             name += f" ({seen[name]})"

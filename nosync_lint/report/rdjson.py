@@ -8,7 +8,7 @@ from nosync_lint.finding import Applicability, Finding, Fix, Hop, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 from nosync_lint.report.json import dump
-from nosync_lint.report.places import Repository
+from nosync_lint.report.places import Repository, without_cells
 from nosync_lint.report.text import code_lines, visible
 from nosync_lint.source import Span
 
@@ -18,6 +18,7 @@ Lines = tuple[str, ...]
 
 def write(report: Report, out: TextIO, style: Style) -> None:
     """Write the findings of a report as one JSON object."""
+    report = without_cells(report)
     repository = Repository()
     diagnostics = [
         _diagnostic(finding, report.sources.get(finding.file, ()), repository) for finding in report.findings

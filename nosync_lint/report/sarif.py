@@ -14,7 +14,7 @@ from nosync_lint.finding import Applicability, Finding, Fix, Hop, RuleFacts, Sev
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 from nosync_lint.report.json import dump
-from nosync_lint.report.places import Repository
+from nosync_lint.report.places import Repository, without_cells
 from nosync_lint.report.text import flow_label, visible
 from nosync_lint.source import Span
 
@@ -36,8 +36,8 @@ Object = dict[str, Any]
 
 
 def write(report: Report, out: TextIO, style: Style) -> None:
-    """Write a report as one SARIF log. Findings that are suppressed are in it, marked so."""
-    dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [_Run(report).as_json()]}, out)
+    """Write a report as one SARIF log, on one line: it is for programs, and long. Suppressed findings are marked so."""
+    dump({"$schema": SCHEMA, "version": "2.1.0", "runs": [_Run(without_cells(report)).as_json()]}, out, indent=None)
 
 
 class _Run:

@@ -136,11 +136,11 @@ def summary(report: Report) -> Iterator[str]:
         share = 100 * report.calls_unresolved / calls
         parts.append(f"{report.calls_unresolved:,} of {calls:,} calls unresolved ({share:.1f} %)")
     if report.target_torch:
-        parts.append(f"for torch {_releases(report.target_torch)}")
+        parts.append(f"for torch {release_range(report.target_torch)}")
     yield "; ".join(parts)
 
 
-def _releases(releases: tuple[str, ...]) -> str:
+def release_range(releases: tuple[str, ...]) -> str:
     """ "2.9 to 2.12" for neighbours, else a list."""
     parts = [release.split(".") for release in releases]
     minors = [int(part[1]) for part in parts if len(part) == 2 and part[1].isdigit() and part[0] == parts[0][0]]

@@ -109,7 +109,7 @@ class _Maker:
         return self._choose.choice(("a{}.py", "{}/b.cu", "{}")).format(text)
 
     def hop(self) -> Hop:
-        return Hop(self.name(), self._choose.randrange(1, 9), self.text())
+        return Hop(self.name(), self._choose.randrange(1, 9), self.text(), self._choose.choice((None, None, 1)))
 
     def finding(self) -> Finding:
         pick, number = self._choose.choice, self._choose.randrange
@@ -131,6 +131,7 @@ class _Maker:
             fingerprint=pick(("", "00ff", "01ff")),
             scope=pick(("", self.text())),
             fix=pick((None, self.fix())),
+            cell=pick((None, None, 2)),
         )
 
     def fix(self) -> Fix:

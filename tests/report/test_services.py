@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nosync_lint.finding import Applicability, Edit, Finding, Fix, Severity
+from nosync_lint.finding import Applicability, Edit, Finding, Fix, Hop, Severity, Suppressed
 from nosync_lint.report import Report, github
 from nosync_lint.source import Span
 from tests.report.reports import FINDING, SOURCE, written
@@ -186,6 +187,11 @@ def test_what_does_not_fail_the_run_fails_no_test() -> None:
     assert root.find(".//testcase/system-out") is not None
 
 
+def test_a_test_fails_where_the_run_does() -> None:
+    assert junit(Report((WARNING, INFO), fail_on=Severity.ERROR)).attrib["failures"] == "0"
+    assert junit(Report((WARNING, INFO), fail_on=Severity.INFO)).attrib["failures"] == "2"
+
+
 def test_what_failed_is_an_error_of_the_run() -> None:
     root = junit(Report((), failures=("rule NSL301 crashed", "rule NSL302 crashed")))
     assert (root.attrib["tests"], root.attrib["failures"], root.attrib["errors"]) == ("2", "0", "2")
@@ -259,6 +265,33 @@ def test_the_lines_of_pylint_name_row_and_code() -> None:
         "serve/pool.py:4: [NSL101] scalar-index-write storing -1 through `größe` stops the host\n"
     )
     assert written(Report(()), "pylint") == ""
+
+
+NOTEBOOK = replace(
+    FINDING,
+    filename="a.ipynb",
+    cell=3,
+    flow=(Hop("a.ipynb", 2, "root", 1), Hop("a.ipynb", 4, "here", 3)),
+    evidence=(),
+    related=(),
+)
+
+
+@pytest.mark.parametrize("form", ["github", "azure", "pylint", "gitlab", "rdjson", "sarif"])
+def test_a_row_of_a_cell_is_told_in_words_to_services_that_know_rows_of_files(form: str) -> None:
+    told = written(Report((NOTEBOOK,), sources={"a.ipynb:cell 3": SOURCE}), form)
+    assert "cell 3, row 4: storing -1" in told
+    assert not re.search(r"""(line|linenumber|startLine|begin|py)"?[=:] ?[2-9]""", told)
+
+
+def test_people_are_told_cell_and_row() -> None:
+    report = Report((NOTEBOOK,), suppressed=(Suppressed(NOTEBOOK, "ignore", "r", 2),))
+    for form in ("full", "concise", "markdown", "junit"):
+        assert "a.ipynb:cell 3:4:9" in written(report, form)
+    assert written(report, "grouped").startswith("a.ipynb:cell 3:\n  4:9  NSL101 ")
+    assert "NSL101 scalar-index-write at cell 3:4:9" in written(report, "junit")
+    suppressed = json.loads(written(report, "sarif"))["runs"][0]["results"][1]
+    assert "location" not in suppressed["suppressions"][0]
 
 
 def test_the_repository_is_that_around_the_working_directory() -> None:
