@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -231,6 +232,8 @@ def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | Non
         _configured_names(settings, program),
         texts,
     )
+    if program.touched is not None:
+        was = replace(was, changed=frozenset(map(os.path.realpath, program.touched)))
     settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))

@@ -94,7 +94,9 @@ def settle(was: Before, judged: Judged, run: Run) -> Settled:
             if compared.moved:
                 count = len(compared.moved)
                 notes.append(f"{count} entries of the baseline moved with their code: --prune-baseline writes it down")
-    if was.changed is not None:
+    if run.program.touched is not None:
+        judged = _touching(run.program.touched, judged)
+    elif was.changed is not None:
         judged = _without_unchanged(was, judged)
     return Settled(_with_later(judged, sites, run), tuple(notes), baseline)
 
@@ -154,9 +156,22 @@ def _stale_entries(was: Before, baseline: Baseline, compared: Comparison) -> Ite
 
 
 def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterable[BudgetCheck]:
+    if run.program.touched is not None:
+        return  # a number about the whole project
     for check, files in check_budgets(run.program, run.settings.budgets, findings, run.root):
         if any(map(was.is_changed, (check.filename, *files))):
             yield check
+
+
+def _touching(files: frozenset[str], judged: Judged) -> Judged:
+    """Only what touches some files. What does not was not all judged, so it is not counted."""
+    suppressed = tuple(one for one in judged.suppressed if touches(one.finding, files))
+    return replace(
+        judged,
+        findings=tuple(one for one in judged.findings if touches(one, files)),
+        suppressed=suppressed,
+        hidden=replace(judged.hidden, baselined=sum(one.form == "baseline" for one in suppressed)),
+    )
 
 
 def _without_unchanged(was: Before, judged: Judged) -> Judged:
