@@ -40,7 +40,7 @@ HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 class Judged:
     """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover.
 
-    `unshown` are those that heat or confidence hide; they have no fingerprint.
+    `unshown` are those that heat, confidence or `per-file-ignores` hide; they have no fingerprint.
     """
 
     findings: tuple[Finding, ...]
@@ -175,6 +175,7 @@ class _Judging:
         asked = self._program.touched is None or touches(finding, self._program.touched)
         if self._ignores.cover(rule, filename):
             self._hidden["ignored"] += asked
+            self._unshown += [finding] * asked
         elif suppressed is not None:
             self._hidden["suppressed"] += asked
             self._suppressed.append(suppressed)
