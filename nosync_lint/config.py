@@ -44,6 +44,9 @@ class Settings:
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    fixable: tuple[str, ...] = ()
+    unfixable: tuple[str, ...] = ()
+    unsafe_fixes: bool = False
     exclude: tuple[str, ...] = ()
     hot: tuple[str, ...] = ()
     cold: tuple[str, ...] = ()

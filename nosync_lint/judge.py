@@ -13,7 +13,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from nosync_lint.config import Settings
-from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
+from nosync_lint.finding import Confidence, Finding, Fix, Heat, Suppressed
+from nosync_lint.fix.rewrite import fix_of
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.report import Hidden
@@ -35,18 +36,27 @@ class Judged:
 
 
 class Texts:
-    """The lines of files by their names, read when first asked for."""
+    """The lines of files by their names, read when first asked for, or given."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, bytes] | None = None) -> None:
+        self._data: dict[str, bytes | None] = dict(given or {})
         self._lines: dict[str, list[str]] = {}
+
+    def data(self, filename: str) -> bytes | None:
+        """What a file holds; None where it cannot be read any more."""
+        if filename not in self._data:
+            try:
+                self._data[filename] = read_source(Path(filename), sys.maxsize)
+            except UnreadableFile:
+                self._data[filename] = None
+        return self._data[filename]
 
     def lines(self, filename: str) -> list[str]:
         """The lines of a file as the parser counts them; none where it cannot be read any more."""
         if filename not in self._lines:
             try:
-                path = Path(filename)
-                text = decode(read_source(path, sys.maxsize), path.suffix.lower() not in CUDA_SUFFIXES)
-                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                text = decode(self.data(filename) or b"", Path(filename).suffix.lower() not in CUDA_SUFFIXES)
+                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if text else []
             except UnreadableFile:
                 self._lines[filename] = []
         return self._lines[filename]
@@ -92,7 +102,7 @@ class _Judging:
         self._program, self._texts = program, texts
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
-        self._found: list[tuple[Finding, Rule, Place | None]] = []
+        self._found: list[tuple[Finding, Rule, Place | None, object]] = []
         self._suppressed: list[Suppressed] = []
         self._hidden: Counter[str] = Counter()
         self._failures: list[str] = []
@@ -112,7 +122,7 @@ class _Judging:
             place = place_of(site)
             try:
                 for judgement in rule.judge(site, self._program):
-                    self._take(rule, judgement, place)
+                    self._take(rule, judgement, place, site)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a rule, possibly not ours, must not take the run down
@@ -122,7 +132,7 @@ class _Judging:
         where = f" at {place.filename}:{place.row}" if place else ""
         self._failures.append(f"rule {rule.code} {rule.slug()} crashed{where}: {type(error).__name__}: {error}")
 
-    def _take(self, rule: Rule, judgement: Judgement, place: Place | None) -> None:
+    def _take(self, rule: Rule, judgement: Judgement, place: Place | None, site: object) -> None:
         filename = judgement.filename or (place.filename if place else "")
         span = judgement.span or self._span(place)
         first, last = span.row, span.end_row
@@ -154,7 +164,7 @@ class _Judging:
         elif heat is not None and heat not in self._heats:
             self._hidden[heat.value] += 1
         else:
-            self._found.append((finding, rule, place))
+            self._found.append((finding, rule, place, site))
 
     def _span(self, place: Place | None) -> Span:
         if place is None:
@@ -166,7 +176,9 @@ class _Judging:
 
     def finish(self) -> Judged:
         kept = [
-            finding for finding, rule, place in self._found if place is None or self._confirmed(finding, rule, place)
+            finding if place is None else replace(finding, fix=self._fix(rule, place, site))
+            for finding, rule, place, site in self._found
+            if place is None or self._confirmed(finding, rule, place)
         ]
         sinks = Counter(finding.group for finding in kept if finding.group)
         findings = sorted(kept, key=lambda finding: finding.order)
@@ -198,6 +210,17 @@ class _Judging:
         except libcst.ParserSyntaxError:
             return True
         return bool(m.findall(tree, shape))
+
+    def _fix(self, rule: Rule, place: Place, site: object) -> Fix | None:
+        """The fix that a rule offers for a site, as edits of the source."""
+        if place.pos is None or place.statement is None:
+            return None
+        try:
+            rewrite = rule.fix(site, self._program)
+        except Exception as error:
+            self._crashed(rule, place, error)
+            return None
+        return fix_of(rewrite, self._texts.lines(place.filename), place.pos, place.statement) if rewrite else None
 
     def _statement(self, place: Place) -> str:
         assert place.statement is not None

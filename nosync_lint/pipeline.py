@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -14,8 +14,13 @@ from nosync_lint.config import ConfigError, Settings
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
+from nosync_lint.finding import Applicability, Finding
+from nosync_lint.fix import Fixing
+from nosync_lint.fix.loop import Sources
+from nosync_lint.fix.repair import repaired
+from nosync_lint.fix.write import replace_content
 from nosync_lint.graph import graph
-from nosync_lint.index import Indexed, default_jobs, index
+from nosync_lint.index import Indexed, default_jobs, index, index_one
 from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import ModuleIndex, Pragma, Unreadable
@@ -38,6 +43,10 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage, what is done of it, and how much there is."""
 
 
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
+
+
 def run(
     paths: Sequence[str],
     settings: Settings,
@@ -45,11 +54,13 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    fix: Fixing = Fixing.NOTHING,
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report."""
+    """Lint the given files and folders, and as `fix` says fix them. Raises `MissingPath` and `ConfigError`; everything
+    else is in the report."""
     start = time.perf_counter()
     return _asked(
-        lambda linked: _run(linked, settings, start),
+        lambda linked: _run(linked, settings, start, fix, jobs or default_jobs(), progress or _silent),
         paths,
         settings,
         jobs or default_jobs(),
@@ -104,6 +115,17 @@ class Linked:
     targets: tuple[str, ...]
     program: Program
 
+    def with_contents(self, contents: Mapping[str, bytes], settings: Settings, jobs: int) -> Linked:
+        """The same files, some with other contents."""
+        files = self.found.files
+        indexed = [
+            index_one(contents[file.name], file.is_python) if file.name in contents else one
+            for file, one in zip(files, self.indexed, strict=True)
+        ]
+        return replace(
+            self, indexed=indexed, program=link(files, indexed, settings, self.targets, self.found.root, jobs)
+        )
+
     @property
     def bad_files(self) -> list[BadFile]:
         return _bad_files(self.found.files, self.indexed)
@@ -154,22 +176,58 @@ def _linked(paths: Sequence[str], settings: Settings, jobs: int, cache: bool, pr
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, start: float) -> Report:
-    files, program = linked.found.files, linked.program
-    selected = select(settings)
-    texts = Texts()
-    judged = judge(
-        program,
-        selected,
-        with_heat(settings, program),
-        _pragmas(files, linked.indexed),
-        [*linked.bad_files, *linked.unlisted],
-        _configured_names(settings, program),
-        texts,
-    )
+def _run(
+    linked: Linked,
+    settings: Settings,
+    start: float,
+    fixing: Fixing = Fixing.NOTHING,
+    jobs: int = 1,
+    progress: Progress = _silent,
+) -> Report:
+    files, selected = linked.found.files, select(settings)
+    names = _configured_names(settings, linked.program)
     told = any("bad-file" in rule.sites for rule in selected)
-    notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    return _report(files, program, judged, linked.targets, texts, notes, time.perf_counter() - start)
+    texts = Texts()
+
+    def ask(contents: Mapping[str, bytes]) -> Report:
+        """What is found where some files hold something else."""
+        progress("judging", 0, 1)
+        now = linked.with_contents(contents, settings, jobs) if contents else linked
+        lines = Texts(contents) if contents else texts
+        judged = judge(
+            now.program, selected, with_heat(settings, now.program), _pragmas(files, now.indexed),
+            [*now.bad_files, *now.unlisted], names, lines,
+        )  # fmt: skip
+        notes = _notes(files, now.program, settings, 0 if told else len(now.bad_files))
+        report = _report(files, now.program, judged, now.targets, lines, notes, time.perf_counter() - start)
+        return replace(report, fixable=fixable_by(settings))
+
+    report = ask({})
+    if fixing is Fixing.NOTHING:
+        return report
+    facts = {file.name: one for file, one in zip(files, linked.indexed, strict=True) if file.is_python}
+    sources = Sources(
+        lambda name: data if (data := texts.data(name)) is not None and index_one(data, True) == facts[name] else None,
+        lambda data: not isinstance(index_one(data, True), Unreadable),
+    )
+    paths = {file.name: file.path for file in files}
+    write = (lambda name, old, new: replace_content(paths[name], old, new)) if fixing is Fixing.WRITE else None
+    return repaired(report, ask, sources, write)
+
+
+def fixable_by(settings: Settings) -> Callable[[Finding], bool]:
+    """Which findings `--fix` would fix: those with a safe fix, or as the settings have it an unsafe one."""
+    allowed = {Applicability.SAFE, Applicability.UNSAFE} if settings.unsafe_fixes else {Applicability.SAFE}
+
+    def listed(finding: Finding, words: Sequence[str]) -> bool:
+        return any(word == finding.name or finding.code.startswith(word.upper()) for word in words)
+
+    return lambda finding: (
+        finding.fix is not None
+        and finding.fix.applicability in allowed
+        and (not settings.fixable or listed(finding, settings.fixable))
+        and not listed(finding, settings.unfixable)
+    )
 
 
 def _explained(linked: Linked, settings: Settings, file: str, row: int) -> Explanation:
@@ -394,7 +452,3 @@ def cache_folder(settings: Settings) -> Path:
     """Where the index cache lives: beside the configuration, unless it is given from elsewhere."""
     folder = Path(settings.cache_dir)
     return folder if folder.is_absolute() or settings.path is None else settings.path.parent / folder
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    pass

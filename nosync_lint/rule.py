@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from nosync_lint.finding import Confidence, Hop, Severity
+from nosync_lint.finding import Applicability, Confidence, Hop, Severity
 from nosync_lint.source import Span
 
 if TYPE_CHECKING:
@@ -35,6 +35,23 @@ class Judgement:
     evidence: tuple[Hop, ...] = ()
     related: tuple[Hop, ...] = ()
     sink: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """How a site is written so that it does not wait.
+
+    `template` is the new text of the expression at the site, or of its whole `statement`. Parts of the old text stand
+    in braces, and keep their every character: `{target}`, `{index}`, `{index[0]}` and `{value}` of a subscript or a
+    store, `{function}`, `{receiver}`, `{args[0]}` and `{args[device]}` of a call. What stands between them gives way
+    to what stands between them in the template, where it differs.
+    """
+
+    recipe: str
+    applicability: Applicability
+    message: str
+    template: str
+    statement: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,18 @@ class Rule(ABC):
     @abstractmethod
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         """Yield what is wrong at `site`. Asks the program; never walks syntax."""
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        """How `site`, which is judged and shown, can be written instead; None where nothing is known to mean the same.
+
+        What it rests on is checked against what is inferred: safe where that leaves no doubt.
+        """
+        return None
+
+
+def tier(sure: bool) -> Applicability:
+    """How far a rewrite may be applied, by whether all that it rests on is proven."""
+    return Applicability.SAFE if sure else Applicability.UNSAFE
 
 
 def waits(

@@ -29,6 +29,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         """
 select = ["NSL1"]
 ignore = ["scalar-index-write"]
+fixable = ["NSL101"]
+unfixable = ["NSL104"]
+unsafe-fixes = true
 exclude = ["gen/*"]
 hot = ["Loop.step"]
 cold = ["Loop.stop"]
@@ -57,10 +60,11 @@ where = "rank=3"
     )
     assert settings == Settings(
         select=("NSL1",), ignore=("scalar-index-write",), exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
+            fixable=("NSL101",), unfixable=("NSL104",), unsafe_fixes=True,
         capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
         waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
-        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 20),),
-        census=(Census("*.cuh", 3, "rank=3", 24),),
+        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 23),),
+        census=(Census("*.cuh", 3, "rank=3", 27),),
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from nosync_lint.commands import Refused
+from nosync_lint.commands.fixes import add_fixing, fixing_of, told, write_diff, write_fixes
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
 from nosync_lint.commands.output import deliver, use_color
+from nosync_lint.fix import Fixing
+from nosync_lint.report import Report
 from nosync_lint.report.formats import FORMATS
 
 
@@ -34,6 +38,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     output.add_argument("--statistics", action="store_true", help="count findings per rule")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
+    add_fixing(check)
     add_running(check)
 
 
@@ -41,15 +46,34 @@ def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
     from nosync_lint.report.formats import Style, write
 
+    fixing = fixing_of(options)
     if options.explain is not None:
         return _explain(options)
     settings, form = settings_of(options), _report_format(options)
     refuse_early(options, settings)
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, **given))
+    report = ask(options, lambda given: lint(options.paths or ["."], settings, fix=fixing, **given))
+    if fixing is not Fixing.NOTHING and (options.diff or options.fix_only):
+        return _fixed_only(options, report, fixing)
 
     style = Style(options.statistics)
     deliver(options, lambda out: write(report, form, out, replace(style, color=use_color(options.color, out))))
-    return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+    if options.show_fixes:
+        write_fixes(report, sys.stdout if form == "text" and not options.output_file else sys.stderr)
+    code = 1 if options.exit_non_zero_on_fix and report.fixed and not report.exit_code else report.exit_code
+    return 0 if options.exit_zero and code == 1 else code
+
+
+def _fixed_only(options: argparse.Namespace, report: Report, fixing: Fixing) -> int:
+    """Tell what was or would be fixed, and leave the rest aside."""
+    if options.diff:
+        deliver(options, lambda out: write_diff(report, out))
+    if options.show_fixes:
+        write_fixes(report, sys.stderr)
+    for text in report.failures:
+        print(f"failed: {text}", file=sys.stderr)
+    print(told(report, fixing), file=sys.stderr)
+    differs = bool(report.changed) and (options.diff or options.exit_non_zero_on_fix)
+    return 2 if report.failures else int(differs and not options.exit_zero)
 
 
 def _explain(options: argparse.Namespace) -> int:

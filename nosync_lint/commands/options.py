@@ -65,15 +65,15 @@ def settings_of(options: argparse.Namespace) -> Settings:
     if path is not None:
         settings = load_config(path)
     given: dict[str, object] = {}
-    for key in ("select", "ignore"):
-        if getattr(options, key):
+    for key in ("select", "ignore", "fixable", "unfixable"):
+        if getattr(options, key, None):
             given[key] = listed(getattr(options, key))
     if options.exclude:
         given["exclude"] = (*settings.exclude, *listed(options.exclude))
     if options.hot:
         given["hot"] = (*settings.hot, *options.hot)
-    for key in ("heat", "min_confidence", "target_torch"):
-        if getattr(options, key):
+    for key in ("heat", "min_confidence", "target_torch", "unsafe_fixes"):
+        if getattr(options, key, None) not in (None, ""):
             given[key] = getattr(options, key)
     cache = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
     if cache:
@@ -106,9 +106,10 @@ def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     from nosync_lint.registry import RulesMissing, named, rules
 
     try:
-        for name in (*settings.select, *settings.ignore):
+        for name in (*settings.select, *settings.ignore, *settings.fixable, *settings.unfixable):
             if not any(named(rule, name) for rule in rules()):
-                typed = listed([*(options.select or []), *(options.ignore or [])])
+                words = (getattr(options, key, None) or [] for key in ("select", "ignore", "fixable", "unfixable"))
+                typed = listed([word for given in words for word in given])
                 where = "" if name in typed or settings.path is None else f"{settings.path}: "
                 raise Refused(
                     f"{where}no rule is called `{name}`{nearest_rule(name)}; `nosync-lint rule --all` lists them"

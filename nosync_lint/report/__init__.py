@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nosync_lint.finding import Finding, Suppressed
@@ -26,6 +27,8 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
+    `fixed` are findings that the fixes of this run have cured, and `changed` the files that they change: what they held
+    and what they hold instead. `fixable` says which of the findings a run with `--fix` would fix.
     `program` is kept alive for questions after the run.
     """
 
@@ -42,6 +45,9 @@ class Report:
     program: object = field(default=None, repr=False, compare=False)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
+    fixed: tuple[Finding, ...] = ()
+    changed: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    fixable: Callable[[Finding], bool] = field(default=lambda finding: False, repr=False, compare=False)
 
     @property
     def exit_code(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, TextIO
 
-from nosync_lint.finding import Finding, Hop, Severity
+from nosync_lint.finding import Applicability, Finding, Hop, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 
@@ -34,6 +34,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     taken is told on a terminal only, so that two plain reports of the same input are equal.
     """
     page: _Page = _Terminal(out, report.sources) if style.color else _Plain(out)
+    page.fixable = report.fixable
     if style.statistics:
         for line in _counts(report.findings):
             page.line(line)
@@ -130,7 +131,9 @@ def _counts(findings: Sequence[Finding]) -> Iterator[str]:
 def _summary(report: Report) -> Iterator[str]:
     hidden = [(getattr(report.hidden, one.name), one.name) for one in fields(report.hidden)]
     told = ", ".join(f"{count:,} {name}" for count, name in hidden if count)
-    yield f"{len(report.findings):,} shown; " + (f"hidden: {told}" if told else "nothing hidden")
+    fixed = f", {len(report.fixed):,} fixed" if report.fixed else ""
+    yield f"{len(report.findings):,} shown{fixed}; " + (f"hidden: {told}" if told else "nothing hidden")
+    yield from _fixable(report)
     files = "file" if report.files_reported == 1 else "files"
     parts = [f"{report.files_reported:,} {files} reported, {report.files_linked:,} linked"]
     calls = report.calls_resolved + report.calls_unresolved
@@ -140,6 +143,20 @@ def _summary(report: Report) -> Iterator[str]:
     if report.target_torch:
         parts.append(f"for torch {_releases(report.target_torch)}")
     yield "; ".join(parts)
+
+
+def _fixable(report: Report) -> Iterator[str]:
+    """How many findings have a fix, and which switch makes it."""
+    safe = sum(map(report.fixable, report.findings))
+    more = sum(_has_unsafe_fix(finding) and not report.fixable(finding) for finding in report.findings)
+    parts = [f"[*] {safe:,} fixable with --fix"] if safe else []
+    parts += [f"{more:,} {'more ' if safe else 'fixable '}with --unsafe-fixes"] if more else []
+    if parts:
+        yield ", ".join(parts)
+
+
+def _has_unsafe_fix(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
 
 
 def _releases(releases: tuple[str, ...]) -> str:
@@ -168,6 +185,7 @@ class _Page(ABC):
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._encoding = getattr(out, "encoding", None) or "utf-8"
+        self.fixable: Callable[[Finding], bool] = lambda finding: False
 
     def clean(self, text: str) -> str:
         """One line that the output can encode and a terminal only prints."""
@@ -209,7 +227,8 @@ class _Plain(_Page):
 
     def heading(self, finding: Finding) -> None:
         row, column = finding.span.row, finding.span.column
-        self.line(f"{finding.filename}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
+        mark = " [*]" if self.fixable(finding) else ""
+        self.line(f"{finding.filename}:{row}:{column}: {finding.code} {finding.name}{mark} {finding.message}")
         self.line("    " + ", ".join(_ranks(finding)))
 
     def frame(self, finding: Finding) -> None:
@@ -259,7 +278,8 @@ class _Terminal(_Page):
         style = _STYLES[finding.severity]
         place = (f"{finding.filename}:{finding.span.row}:{finding.span.column}", "bold")
         ranks = f"  [{', '.join(_ranks(finding)[1:])}]"
-        self._print([place, (f"  {finding.code} {finding.name}", style), (ranks, "dim")], wrap=False)
+        mark = "  [*]" if self.fixable(finding) else ""
+        self._print([place, (f"  {finding.code} {finding.name}", style), (mark, "cyan"), (ranks, "dim")], wrap=False)
         self._print([(finding.message, "")], indent=2)
 
     def frame(self, finding: Finding) -> None:

@@ -1,0 +1,60 @@
+"""What a rewrite may rest on: how far a value is proven, and what changes where expressions change their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nosync_lint.index.records import Expr
+from nosync_lint.link.parts import within
+from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, Value
+
+_RUNS_CODE = frozenset({"call", "await", "comp", "opaque", "lambda", "star"})
+_FIXED = frozenset({"name", "const"})
+WHOLE = ("slice", ("const", None), ("const", None), ("const", None))
+"""The index item `:`."""
+
+
+def is_proven(value: Value) -> bool:
+    """Whether a value is a tensor whose exact dtype nothing leaves a doubt about: all its writers are known."""
+    return value.kind == "tensor" and value.ref is not None and value.trust > 0
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a Python number, certainly."""
+    return value.kind in NUMBERS and value.trust == 2
+
+
+def is_host_scalar(value: Value) -> bool:
+    """Whether a value is a number, or a 0-dim tensor of the host, certainly."""
+    return is_number(value) or (is_proven(value) and value.rank == 0 and value.where in HOST)
+
+
+def is_integer(value: Value) -> bool:
+    """Whether an index item is one integer, certainly: then it selects a view, and not a copy."""
+    return (value.kind == "int" and value.trust == 2) or (is_host_scalar(value) and value.dtype == "int")
+
+
+def lives_on_device(value: Value) -> bool:
+    """Whether a value is believed to be a tensor on the device."""
+    return value.kind == "tensor" and value.where in ACCELERATED and value.trust > 0
+
+
+def runs_code(*exprs: Expr) -> bool:
+    """Whether evaluating expressions runs code that could be noticed: reading names, fields and elements is not."""
+    return any(part[0] in _RUNS_CODE for expr in exprs for part in within(expr))
+
+
+def may_trade_places(one: Expr, others: Collection[Expr]) -> bool:
+    """Whether an expression can be evaluated after others as well as before them."""
+    parts = within(one)
+    return all(part[0] in _FIXED for part in parts) or not runs_code(one, *others)
+
+
+def argument_parts(call: Expr, without: Collection[str | int] = ()) -> list[str] | None:
+    """The arguments of a call as parts of a template, without some; None where it has a starred one."""
+    if any(one[0] == "star" for one in call[2]) or any(name is None for name, _ in call[3]):
+        return None
+    return [
+        *(f"{{args[{number}]}}" for number in range(len(call[2])) if number not in without),
+        *(f"{name}={{args[{name}]}}" for name, _ in call[3] if name not in without),
+    ]
