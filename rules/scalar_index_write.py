@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Applicability, Hop, Severity
 from nosync_lint.link.program import Program
-from nosync_lint.link.rewriting import WHOLE, is_host_scalar, is_integer, is_proven, may_trade_places, runs_code
+from nosync_lint.link.rewriting import WHOLE, fits, is_host_scalar, is_integer, is_proven, may_trade_places, runs_code
 from nosync_lint.link.stores import Store
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.values import HOST
@@ -93,7 +93,7 @@ def _rewrite(store: Store) -> Rewrite | None:
     sure = is_proven(store.target) and may_trade_places(write.value, (write.base, write.subscript))
     sure = sure and is_host_scalar(store.value)
     if set(kinds) <= {"int", "ellipsis"}:
-        told = tier(sure and all(is_integer(value) for _, value in store.shape.parts))
+        told = tier(sure and all(kind == "ellipsis" or is_integer(value) for kind, value in store.shape.parts))
         return Rewrite("element-fill", told, "Fill the element in place", "{target}[{index}].fill_({value})", True)
     found = [place for place, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers", "mask")]
     if "sequence" in kinds or len(items) != len(kinds) or not found:
@@ -111,6 +111,6 @@ def _rewrite(store: Store) -> Rewrite | None:
         return staged if moved and len(items) == 1 else None
     flat, wide = "" if index.rank in (0, 1) else ".reshape(-1)", "" if index.ref == "int64" else ".long()"
     sure = sure and is_proven(index) and index.ref in ("int32", "int64") and not moved
-    told = tier(sure and not store.target.ref.startswith("float8")) if index.dtype == "int" else Applicability.DISPLAY
+    told = tier(sure and fits(write.value, store.target)) if index.dtype == "int" else Applicability.DISPLAY
     filled_in = f"{{target}}.index_fill_({place}, {part}{flat}{wide}{moved}, {{value}})"
     return Rewrite("index-fill", told, "Hand the scalar to the kernel", filled_in, True)

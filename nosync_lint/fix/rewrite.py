@@ -138,26 +138,31 @@ def _parts(text: str, tree: cst.Module, at: tuple[int, int] | None) -> Mapping[s
     return {**dict(_of_expression(target, part)), "value": part(small.value)}
 
 
-def _of_expression(node: cst.BaseExpression, part: _Locate) -> Iterator[tuple[str, Part]]:
+def _of_expression(node: cst.CSTNode, part: _Locate, prefix: str = "") -> Iterator[tuple[str, Part]]:
+    """The parts of an expression, and of those in it that are subscripts, calls or lists themselves."""
     import libcst
 
+    named: list[tuple[str, cst.CSTNode]] = []
+    while isinstance(node, libcst.Index):
+        node = node.value
     if isinstance(node, libcst.Subscript):
-        yield "target", part(node.value)
         items = [element.slice for element in node.slice]
-        yield "index", part(items[0], items[-1]) if len(items) > 1 else part(items[0])
-        for number, item in enumerate(items):
-            yield f"index[{number}]", part(item)
-            if len(items) == 1 and isinstance(item, libcst.Index) and isinstance(item.value, libcst.Tuple):
-                return
+        if len(items) > 1:
+            yield f"{prefix}index", part(items[0], items[-1])
+        named = [("target", node.value), *(("index", item) for item in items if len(items) == 1)]
+        named += [(f"index[{number}]", item) for number, item in enumerate(items)]
     elif isinstance(node, libcst.Call):
-        yield "function", part(node.func)
+        named = [("function", node.func)]
         if isinstance(node.func, libcst.Attribute):
-            yield "receiver", part(node.func.value)
+            named.append(("receiver", node.func.value))
         for number, given in enumerate(node.args):
             key = given.keyword.value if given.keyword is not None else number
-            yield f"args[{key}]", part(given.value)
-            if isinstance(given.value, libcst.List) and len(given.value.elements) == 1:
-                yield f"args[{key}][0]", part(given.value.elements[0].value)
+            named.append((f"args[{key}]", given.value))
+    elif isinstance(node, libcst.List):
+        named = [(f"item[{number}]", element.value) for number, element in enumerate(node.elements)]
+    for name, child in named:
+        yield f"{prefix}{name}", part(child)
+        yield from _of_expression(child, part, f"{prefix}{name}.")
 
 
 def _is_atom(node: cst.CSTNode) -> bool:

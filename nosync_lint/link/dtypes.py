@@ -69,9 +69,11 @@ class Dtypes:
         refs = [value.ref for value in (left, right) if value.kind == "tensor"]
         if len(refs) == 2:
             return refs[0] if refs[0] == refs[1] and refs[0] != "bool" else None
-        other = right if left.kind == "tensor" else left
-        whole = str(refs[0]).startswith(("int", "uint")) and other.kind in ("int", "bool") and other.trust == 2
-        return refs[0] if whole else None
+        other, held = (right if left.kind == "tensor" else left), str(refs[0])
+        if other.trust < 2 or other.kind not in ("int", "bool", "float") or isinstance(other.ref, complex):
+            return None
+        floating = held == DEFAULT or held.startswith(("float", "bfloat"))
+        return refs[0] if floating or (held.startswith(("int", "uint")) and other.kind != "float") else None
 
     def _exactly(self, value: Value) -> str | None:
         if value.kind == "extern" and isinstance(value.ref, str):

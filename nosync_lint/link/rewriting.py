@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import isfinite
+from struct import pack, unpack
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.parts import within
-from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, Value
+from nosync_lint.link.values import HOST, NUMBERS, Value
 
 _RUNS_CODE = frozenset({"call", "await", "comp", "opaque", "lambda", "star"})
 _FIXED = frozenset({"name", "const"})
@@ -34,9 +36,25 @@ def is_integer(value: Value) -> bool:
     return (value.kind == "int" and value.trust == 2) or (is_host_scalar(value) and value.dtype == "int")
 
 
-def lives_on_device(value: Value) -> bool:
-    """Whether a value is believed to be a tensor on the device."""
-    return value.kind == "tensor" and value.where in ACCELERATED and value.trust > 0
+def fits(number: Expr, target: Value) -> bool:
+    """Whether a number that is filled into a tensor is surely one of its dtype: fills refuse what is too large for a
+    short float, where a store makes it infinite."""
+    largest = _LARGEST.get(target.ref)
+    if largest is None:
+        return not str(target.ref).startswith("float8")
+    value = number[1] if number[0] == "const" and isinstance(number[1], int | float) else None
+    return value is not None and (abs(value) <= largest or not isfinite(value))
+
+
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.38e38}
+
+
+def same_in_float32(number: float) -> bool:
+    """Whether a number is the same after it has been one of single precision."""
+    try:
+        return bool(unpack("f", pack("f", number))[0] == number)
+    except OverflowError:
+        return False
 
 
 def runs_code(*exprs: Expr) -> bool:
