@@ -45,6 +45,9 @@ class Rewrite:
     in braces, and keep their every character: `{target}`, `{index}`, `{index[0]}` and `{value}` of a subscript or a
     store, `{function}`, `{receiver}`, `{args[0]}` and `{args[device]}` of a call. What stands between them gives way
     to what stands between them in the template, where it differs.
+
+    The lines of the statements `removed` go, which stand at packed places. With `hoisted` the line of the statement
+    moves before the loop that it stands in, and the template is empty.
     """
 
     recipe: str
@@ -52,6 +55,8 @@ class Rewrite:
     message: str
     template: str
     statement: bool = False
+    removed: tuple[int, ...] = ()
+    hoisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
-from nosync_lint.link.rewriting import argument_parts, is_number
+from nosync_lint.link.rewriting import argument_parts, bound_name, is_number, repeats
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import arguments, outline, receiver, spelled
 from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
@@ -65,6 +65,11 @@ class DeviceTensorFromPythonData(Rule):
             literal = given[0][0] == "const" or "dtype" in told or number.kind != "float" or func[2] == "new_tensor"
             message = "Fill the tensor on the device"
             return Rewrite("full-scalar", tier(literal), message, f"{{receiver}}.{made}({filled})")
+        record = site.function.record
+        constant = given[0][0] in ("list", "tuple") and all(one[0] == "const" for one in given[0][1])
+        if constant and repeats(record, site.block, site.expr) and bound_name(record, site.expr) is not None:
+            message = "Make it once, before the loop"  # for display: who else writes to it is not known
+            return Rewrite("hoisting", Applicability.DISPLAY, message, "", hoisted=True)
         listed = program.value(site, given[0]).kind in ("list", "tuple")
         if func[2] not in ("tensor", "as_tensor") or "device" not in told or not listed:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from nosync_lint.finding import Edit, Finding
+from nosync_lint.finding import Finding
 from nosync_lint.source import Span
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -36,11 +36,10 @@ def applied(text: str, findings: Iterable[Finding]) -> str:
     first = _LINE_END.search(text)
     line_end = first.group() if first is not None else "\n"
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
-        start, end = _offsets(edit, starts)
+        start, end = (_offset(*place, starts, text) for place in (edit.span[:2], edit.span[2:]))
         text = text[:start] + edit.content.replace("\n", line_end) + text[end:]
     return text
 
 
-def _offsets(edit: Edit, starts: Sequence[int]) -> tuple[int, int]:
-    span = edit.span
-    return starts[span.row - 1] + span.column - 1, starts[span.end_row - 1] + span.end_column - 1
+def _offset(row: int, column: int, starts: Sequence[int], text: str) -> int:
+    return starts[row - 1] + column - 1 if row <= len(starts) else len(text)  # after a last line that has no end

@@ -12,6 +12,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple
 
 from nosync_lint.finding import Edit, Fix
+from nosync_lint.fix.lines import hoisted, removal
 from nosync_lint.index.records import span_of
 from nosync_lint.rule import Rewrite
 from nosync_lint.source import Span
@@ -32,21 +33,30 @@ class Part(NamedTuple):
 def fix_of(rewrite: Rewrite, lines: list[str], pos: int, statement: int) -> Fix | None:
     """The edits of a rewrite of the expression or statement at packed places. None where the source does not have the
     parts that it names, where a comment would be lost, or where the result would not parse."""
-    whole, inner = rewrite.statement, span_of(pos, lines)
-    span = span_of(statement, lines) if whole else inner
+    inner, outer = span_of(pos, lines), span_of(statement, lines)
+    edits = hoisted(lines, outer) if rewrite.hoisted else _rewritten(rewrite, lines, inner, outer)
+    gone = [removal(lines, span_of(one, lines)) for one in rewrite.removed]
+    if not edits or not all(gone):
+        return None
+    made = (*edits, *(edit for edit in gone if edit is not None))
+    return Fix(rewrite.recipe, rewrite.applicability, rewrite.message, made)
+
+
+def _rewritten(rewrite: Rewrite, lines: list[str], inner: Span, outer: Span) -> tuple[Edit, ...]:
+    """The edits that make a template of an expression, or of the statement around it; none where that cannot be."""
+    whole = rewrite.statement
+    span = outer if whole else inner
     text = _text(lines, span)
     old = _parsed(text, whole) if text else None
     parts = _parts(text, old, _relative(inner, span) if whole else None) if old is not None else None
     replaced = _replaced(rewrite.template, text, parts) if parts is not None else None
-    new = _parsed(_applied(text, replaced), whole) if replaced else None
-    if old is None or new is None or replaced is None or _comments(old) != _comments(new):
-        return None
-    return Fix(
-        rewrite.recipe,
-        rewrite.applicability,
-        rewrite.message,
-        tuple(Edit(_absolute(text, span, start, end), content) for start, end, content in replaced),
-    )
+    made = _applied(text, replaced) if replaced else ""
+    new = _parsed(made, whole) if made else None
+    if old is None or new is None or not replaced or _comments(old) != _comments(new):
+        return ()
+    if not whole and _parsed(made, True) is None and _parsed(text, True) is not None:
+        return ()  # a line would break where no bracket holds it together
+    return tuple(Edit(_absolute(text, span, start, end), content) for start, end, content in replaced)
 
 
 # -- places: rows and columns of a file, offsets in the text of a statement --
@@ -132,10 +142,12 @@ def _parts(text: str, tree: cst.Module, at: tuple[int, int] | None) -> Mapping[s
         return dict(_of_expression(small.value, part)) if isinstance(small, libcst.Expr) else None
     if not isinstance(small, libcst.Assign) or len(small.targets) != 1:
         return None
-    target = small.targets[0].target
-    if not isinstance(target, libcst.Subscript) or _offset(text, *at) != part(target).start:
-        return None
-    return {**dict(_of_expression(target, part)), "value": part(small.value)}
+    target, value = small.targets[0].target, dict(_of_expression(small.value, part, "value."))
+    if isinstance(target, libcst.Name) and _offset(text, *at) == part(small.value).start:
+        return {"name": part(target), "value": part(small.value), **value}
+    if isinstance(target, libcst.Subscript) and _offset(text, *at) == part(target).start:
+        return {**dict(_of_expression(target, part)), "value": part(small.value), **value}
+    return None
 
 
 def _of_expression(node: cst.CSTNode, part: _Locate, prefix: str = "") -> Iterator[tuple[str, Part]]:
@@ -208,7 +220,7 @@ def _replaced(template: str, text: str, parts: Mapping[str, Part]) -> list[tuple
         if end < last:
             return None
         old = text[last:end]
-        new = _between(old, literal)
+        new = _between(old, literal, part is None)
         if new != old:
             found.append((last, end, new))
         last = part.end if part is not None else end
@@ -252,7 +264,7 @@ def _earlier(
 _TRIVIA = re.compile(r"#[^\n]*|\\\n|\s+")
 
 
-def _between(old: str, new: str) -> str:
+def _between(old: str, new: str, last: bool) -> str:
     """What takes the place of the text between two parts. Nothing changes where the tokens are the same; where the
     new text ends like the old one, the end is kept; comments always are."""
     tokens, wanted = _tokens(old), _tokens(new)
@@ -264,7 +276,7 @@ def _between(old: str, new: str) -> str:
     if "#" not in old:
         return new
     kept = "".join(_TRIVIA.findall(old))
-    return f"{kept.rstrip(' ')}{new}" if new.startswith((")", "]")) else f"{new.rstrip()}{kept}"
+    return f"{new[:-1]}{kept.rstrip(' ')}{new[-1:]}" if last else f"{new.rstrip()}{kept}"
 
 
 def _tokens(text: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from math import isfinite
 from struct import pack, unpack
 
-from nosync_lint.index.records import Expr
+from nosync_lint.index.records import Expr, FunctionRecord, rows_of
+from nosync_lint.link.flow import enclosing
 from nosync_lint.link.parts import within
 from nosync_lint.link.values import HOST, NUMBERS, Value
 
@@ -76,3 +77,23 @@ def argument_parts(call: Expr, without: Collection[str | int] = ()) -> list[str]
         *(f"{{args[{number}]}}" for number in range(len(call[2])) if number not in without),
         *(f"{name}={{args[{name}]}}" for name, _ in call[3] if name not in without),
     ]
+
+
+def bound_name(record: FunctionRecord, call: Expr) -> str | None:
+    """The name that a call is assigned to."""
+    found = (name for name, held in record.definitions.items() if any(one.value is call for one in held))
+    return next((name for name in found if "~" not in name), None)
+
+
+def repeats(record: FunctionRecord, block: int, expr: Expr) -> bool:
+    """Whether an expression stands in the body of a loop, and reads no name that is bound in it."""
+    if record.blocks[block].form != "loop":
+        return False
+    names = {part[1] for part in within(expr) if part[0] == "name"}
+    bound = (one for name in names for one in record.definitions.get(name, ()))
+    return not any(block in enclosing(record.blocks, one.block) for one in bound)
+
+
+def follows(statement: int, other: int) -> bool:
+    """Whether one statement starts in the line after another one."""
+    return rows_of(statement)[0] == rows_of(other)[1] + 1

@@ -392,6 +392,20 @@ CASES = {
             factors, pivots = torch.linalg.lu_factor(a.to("cuda", torch.float32))
             return factors, pivots
     """, lambda draw: {"a": squares(draw)["a"]}),
+    "batched-reads": Case("batched-reads", "display", """
+        def f(x: torch.Tensor, y: torch.Tensor):
+            low, high = x.to("cuda", torch.float32).reshape(()), y.to("cuda", torch.float32).reshape(())
+            first = low.item()
+            second = high.item()
+            return torch.tensor([first, second])
+    """, lambda draw: {"x": draw.floats(1), "y": draw.floats(1)}),
+    "hoisting": Case("hoisting", "display", """
+        def f(table: torch.Tensor):
+            for _ in range(3):
+                step = torch.tensor([1, 2, 3], device="cuda")
+                table += step
+            return table
+    """, lambda draw: {"table": draw.ints(3)}),
     "num-classes": Case("num-classes", "display", """
         def f(x: torch.Tensor):
             return F.one_hot(x.to("cuda", torch.int64))
