@@ -71,7 +71,9 @@ class HostIndexOnDeviceTensor(Rule):
         parts[place] = item
         text = f"{{target}}[{', '.join(parts)}]" + (" = {value}" if site.store else "")
         message = "Index with a slice" if recipe == "range-slice" else "Upload the index from pinned memory"
-        return Rewrite(recipe, Applicability.UNSAFE, message, text, statement=site.store is not None)
+        lent = site.operand.where == "pinned" and recipe == "pinned-index"  # who writes to it next is not known
+        told = Applicability.DISPLAY if lent else Applicability.UNSAFE
+        return Rewrite(recipe, told, message, text, statement=site.store is not None)
 
 
 def _cure(site: Sync) -> str:

@@ -81,10 +81,16 @@ def _cure(scalar: Expr) -> str:
 
 def _literal(scalar: Expr) -> bool | float | None:
     """The number that a tensor is made of where both are written down."""
-    made = scalar[0] == "call" and scalar[1][-1] == "tensor" and len(scalar[2]) == 1 and scalar[2][0][0] == "const"
-    plain = made and all(word in ("dtype", "device") for word, _ in scalar[3])
-    value = scalar[2][0][1] if plain else None
-    return value if isinstance(value, bool | int | float) else None
+    made = scalar[0] == "call" and scalar[1][-1] == "tensor" and len(scalar[2]) == 1
+    if not made or any(word not in ("dtype", "device") for word, _ in scalar[3]):
+        return None
+    data = scalar[2][0]
+    if data[:2] == ("call", ("name", "float")) and data[2] in _INFINITE:
+        return float(data[2][0][1])
+    return data[1] if data[0] == "const" and isinstance(data[1], bool | int | float) else None
+
+
+_INFINITE = tuple((("const", text),) for text in ("inf", "-inf", "nan"))
 
 
 def _keeps_dtype(number: float, scalar: Value, other: Value) -> bool:

@@ -266,13 +266,16 @@ _TRIVIA = re.compile(r"#[^\n]*|\\\n|\s+")
 
 def _between(old: str, new: str, last: bool) -> str:
     """What takes the place of the text between two parts. Nothing changes where the tokens are the same; where the
-    new text ends like the old one, the end is kept; comments always are."""
+    new text starts or ends like the old one, that is kept; comments always are."""
     tokens, wanted = _tokens(old), _tokens(new)
     if tokens == wanted:
         return old
     if tokens and wanted.endswith(tokens):
         start = next(at for at in range(len(new), -1, -1) if _tokens(new[at:]) == tokens)
         return new[:start] + old
+    if tokens and wanted.startswith(tokens):
+        end = next(at for at in range(len(new) + 1) if _tokens(new[:at]) == tokens)
+        return old + new[end:]
     if "#" not in old:
         return new
     kept = "".join(_TRIVIA.findall(old))
