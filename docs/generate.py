@@ -65,6 +65,7 @@ def page(rule: Rule) -> str:
         f"Severity **{rule.severity.value}**. {heat}. Since {rule.since}.",
         f"## Why it matters\n\n{sections['Why it matters']}",
         f"## Instead\n\n{sections['Instead']}",
+        *_fixes(rule),
         f"## Flagged\n\n{_sample(rule, 'flagged')}",
         f"## Clean\n\n{_sample(rule, 'clean')}",
         f"## Missed alarms\n\n{sections['Missed alarms']}",
@@ -72,6 +73,13 @@ def page(rule: Rule) -> str:
         f"Where a finding is meant to stay: `nosync-lint: ignore[{rule.slug()}] reason` in a comment on the statement.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _fixes(rule: Rule) -> Iterator[str]:
+    """The recipes by which a rule's findings can be fixed."""
+    if rule.recipes:
+        links = ", ".join(f"[{recipe}](../fixes.md#{recipe})" for recipe in rule.recipes)
+        yield f"## Fixes\n\n{links}: what they mean, when they are safe, and what they change for streams."
 
 
 def index() -> str:
@@ -110,7 +118,7 @@ def _sections(rule: Rule) -> dict[str, str]:
 def _sample(rule: Rule, kind: str) -> str:
     """The sample file of a kind, or the files of the sample folder, as fenced code. Raises `Undocumented`."""
     folder = FIXTURES / rule.slug()
-    files = sorted(path for path in folder.glob(f"{kind}.*") if path.is_file())[:1]
+    files = sorted(path for path in folder.glob(f"{kind}.*") if path.is_file() and ".fixed." not in path.name)[:1]
     titled = not files
     if titled:
         files = sorted(path for path in (folder / kind).rglob("*") if path.is_file() and path.name[0] != ".")

@@ -101,7 +101,7 @@ class Rule(ABC):
 
     `sites` names the kinds of site the rule is asked about. `heated` says whether the defect is about lines
     that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence). A rule whose
-    `default` is false is asked only where it is selected.
+    `default` is false is asked only where it is selected. `recipes` names the rewrites that it offers.
     """
 
     code: ClassVar[str]
@@ -110,6 +110,7 @@ class Rule(ABC):
     sites: ClassVar[tuple[str, ...]]
     heated: ClassVar[bool] = True
     default: ClassVar[bool] = True
+    recipes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def slug(cls) -> str:

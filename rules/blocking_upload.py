@@ -38,6 +38,7 @@ class BlockingUpload(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("blocking-upload",)
+    recipes = ("pinned-staging",)
 
     @staticmethod
     @cache

@@ -34,6 +34,7 @@ class BuiltinOverDeviceTensor(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("builtin-over-device-tensor",)
+    recipes = ("device-reduction",)
 
     @staticmethod
     @cache

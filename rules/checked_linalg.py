@@ -39,6 +39,7 @@ class CheckedLinalg(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("checked-linalg",)
+    recipes = ("unchecked-linalg",)
 
     @staticmethod
     @cache

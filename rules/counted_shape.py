@@ -38,6 +38,7 @@ class CountedShape(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("counted-shape",)
+    recipes = ("num-classes",)
 
     @staticmethod
     @cache

@@ -36,6 +36,7 @@ class DeviceFillValue(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-fill-value",)
+    recipes = ("where-device-value", "put-device-value")
 
     @staticmethod
     @cache

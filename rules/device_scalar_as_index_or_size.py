@@ -37,6 +37,7 @@ class DeviceScalarAsIndexOrSize(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-scalar-as-index-or-size",)
+    recipes = ("index-select", "masked-fill", "put-device-value")
 
     @staticmethod
     @cache

@@ -37,6 +37,7 @@ class DeviceTensorFromPythonData(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-tensor-from-python-data",)
+    recipes = ("full-scalar", "pinned-staging", "hoisting")
 
     @staticmethod
     @cache

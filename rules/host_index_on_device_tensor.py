@@ -39,6 +39,7 @@ class HostIndexOnDeviceTensor(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("host-index-on-device-tensor",)
+    recipes = ("pinned-index", "range-slice")
 
     @staticmethod
     @cache

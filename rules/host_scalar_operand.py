@@ -39,6 +39,7 @@ class HostScalarOperand(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("host-scalar-operand",)
+    recipes = ("where-number",)
 
     @staticmethod
     @cache

@@ -38,6 +38,7 @@ class ItemRead(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("item-read",)
+    recipes = ("batched-reads",)
 
     @staticmethod
     @cache

@@ -37,6 +37,7 @@ class MaskSelect(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("mask-select",)
+    recipes = ("where-device-value",)
 
     @staticmethod
     @cache

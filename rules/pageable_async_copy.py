@@ -38,6 +38,7 @@ class PageableAsyncCopy(Rule):
     since = "0.1.0"
     severity = Severity.WARNING
     sites = ("pageable-async-copy",)
+    recipes = ("pinned-staging",)
 
     @staticmethod
     @cache

@@ -37,6 +37,7 @@ class RepeatInterleaveWithoutSize(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("repeat-interleave-without-size",)
+    recipes = ("output-size",)
 
     @staticmethod
     @cache

@@ -41,6 +41,7 @@ class ScalarIndexWrite(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("scalar-index-write",)
+    recipes = ("index-fill", "element-fill", "device-scalar", "pinned-index")
 
     @staticmethod
     @cache

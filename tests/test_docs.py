@@ -19,6 +19,7 @@ DOCUMENTS = (
     "CHANGELOG.md",
     "demo/README.md",
     "docs/explain.md",
+    "docs/fixes.md",
     "docs/accuracy.md",
     "docs/measurements.md",
     "docs/oracle.md",

@@ -19,6 +19,7 @@ from nosync_lint.finding import Finding
 from nosync_lint.fix.apply import applied
 from nosync_lint.guard import GuardReport, guard, to_device, to_host
 from nosync_lint.pipeline import run
+from nosync_lint.registry import rules
 from tests.fix.cases import CASES, HEAD, Case, Draw
 
 TRIES = 200
@@ -128,12 +129,18 @@ def test_a_fix_changes_nothing_but_the_waits(name: str, tmp_path: Path, monkeypa
     assert waits <= waited - ran / 2, f"{waited} waits before and {waits} after in {ran} runs:\n{after}"
 
 
-def test_every_recipe_of_the_rules_has_a_case() -> None:
-    rules = Path(__file__).resolve().parents[2] / "rules"
-    named = {
-        word
-        for path in rules.glob("*.py")
-        for word in re.findall(r"Rewrite\(\s*\"([a-z-]+)\"", path.read_text(encoding="utf-8"))
-    }
-    assert named - {case.recipe for case in CASES.values()} == set()
-    assert named
+def test_every_recipe_has_a_case_and_a_section_in_the_page() -> None:
+    root = Path(__file__).resolve().parents[2]
+    named = {recipe for rule in rules() for recipe in rule.recipes}
+    page = (root / "docs" / "fixes.md").read_text(encoding="utf-8")
+    assert named == {case.recipe for case in CASES.values()}
+    assert named == set(re.findall(r"^### (\S+)$", page, re.M))
+
+
+def test_a_rule_names_the_recipes_that_stand_in_its_file() -> None:
+    root = Path(__file__).resolve().parents[2]
+    known = {recipe for rule in rules() for recipe in rule.recipes}
+    for rule in rules():
+        path = root / "rules" / f"{rule.slug().replace('-', '_')}.py"
+        text = re.sub(r"recipes = .*", "", path.read_text(encoding="utf-8"))
+        assert {word for word in re.findall(r"\"([a-z-]+)\"", text) if word in known} == set(rule.recipes), path
