@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nosync_lint.config import Settings
-from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
+from nosync_lint.finding import Confidence, Finding, Fix, Heat, Suppressed
 from nosync_lint.fingerprint import Identity, snippet
+from nosync_lint.fix.rewrite import fix_of
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.notebook import joined, read_cells
@@ -54,22 +55,32 @@ class Texts:
     """The lines of files by their names, read when first asked for. What stands for a file on disk is taken for it."""
 
     def __init__(self, files: Iterable[SourceFile] = ()) -> None:
-        self._contents = {file.name: file.content for file in files if file.content is not None}
+        self._data: dict[str, bytes | None] = {file.name: file.content for file in files if file.content is not None}
         self._lines: dict[str, list[str]] = {}
+
+    def data(self, filename: str) -> bytes | None:
+        """What a file holds; None where it cannot be read any more."""
+        if filename not in self._data:
+            try:
+                self._data[filename] = read_source(Path(filename), sys.maxsize)
+            except UnreadableFile:
+                self._data[filename] = None
+        return self._data[filename]
 
     def lines(self, filename: str) -> list[str]:
         """The lines of a file as the parser counts them; none where it cannot be read any more."""
         if filename not in self._lines:
+            path, data = Path(filename), self.data(filename)
             try:
-                path = Path(filename)
-                data = read_source(path, sys.maxsize, self._contents.get(filename))
-                if path.suffix.lower() in NOTEBOOK_SUFFIXES:
+                if data is None:
+                    text = ""
+                elif path.suffix.lower() in NOTEBOOK_SUFFIXES:
                     text = joined(read_cells(data))
                 else:
                     text = decode(data, is_python(path))
-                self._lines[filename] = lines_of(text)
             except UnreadableFile:
-                self._lines[filename] = []
+                data = None
+            self._lines[filename] = [] if data is None else lines_of(text)
         return self._lines[filename]
 
 
@@ -115,7 +126,7 @@ class _Judging:
         self._ignores = FileIgnores(settings)
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
-        self._found: list[tuple[Finding, Rule, Place | None]] = []
+        self._found: list[tuple[Finding, Rule, Place | None, object]] = []
         self._suppressed: list[Suppressed] = []
         self._unshown: list[Finding] = []
         self._hidden: Counter[str] = Counter()
@@ -136,7 +147,7 @@ class _Judging:
             place = place_of(site)
             try:
                 for judgement in rule.judge(site, self._program):
-                    self._take(rule, judgement, place)
+                    self._take(rule, judgement, place, site)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a rule, possibly not ours, must not take the run down
@@ -146,7 +157,7 @@ class _Judging:
         where = f" at {place.filename}:{place.row}" if place else ""
         self._failures.append(f"rule {rule.code} {rule.slug()} crashed{where}: {type(error).__name__}: {error}")
 
-    def _take(self, rule: Rule, judgement: Judgement, place: Place | None) -> None:
+    def _take(self, rule: Rule, judgement: Judgement, place: Place | None, site: object) -> None:
         filename = judgement.filename or (place.filename if place else "")
         span = judgement.span or self._span(place)
         first, last = span.row, span.end_row
@@ -186,7 +197,7 @@ class _Judging:
             self._hidden[heat.value] += asked
             self._unshown.append(finding)
         else:
-            self._found.append((finding, rule, place))
+            self._found.append((finding, rule, place, site))
 
     def _suppression(
         self, finding: Finding, rule: Rule, place: Place | None, covering: Pragma | None
@@ -209,7 +220,9 @@ class _Judging:
 
     def finish(self) -> Judged:
         kept = [
-            finding for finding, rule, place in self._found if place is None or self._confirmed(finding, rule, place)
+            finding if place is None or finding.fix else replace(finding, fix=self._fix(rule, place, site))
+            for finding, rule, place, site in self._found
+            if place is None or self._confirmed(finding, rule, place)
         ]
         sinks = Counter(finding.group for finding in kept if finding.group)
         findings = sorted(kept, key=lambda finding: finding.order)
@@ -246,6 +259,17 @@ class _Judging:
         except libcst.ParserSyntaxError:
             return True
         return bool(m.findall(tree, shape))
+
+    def _fix(self, rule: Rule, place: Place, site: object) -> Fix | None:
+        """The fix that a rule offers for a site, as edits of the source."""
+        if place.pos is None or place.statement is None:
+            return None
+        try:
+            rewrite = rule.fix(site, self._program)
+        except Exception as error:
+            self._crashed(rule, place, error)
+            return None
+        return fix_of(rewrite, self._texts.lines(place.filename), place.pos, place.statement) if rewrite else None
 
     def _statement(self, place: Place) -> str:
         assert place.statement is not None

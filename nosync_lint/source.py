@@ -114,6 +114,12 @@ def decode_python(data: bytes) -> str:
     return text
 
 
+def encode_python(text: str, like: bytes) -> bytes:
+    """Text in the encoding that the bytes of its file have, with their byte order mark."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(like).readline)
+    return text.encode(encoding)
+
+
 def decode_cuda(data: bytes) -> str:
     """C++ and CUDA source text, which has no coding line and is taken as UTF-8. Raises `UnreadableFile`."""
     return _decode(data, encoding_of(data, is_python=False))

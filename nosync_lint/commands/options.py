@@ -86,8 +86,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
     settings = _configured(options)
     given: dict[str, object] = {}
-    for key in ("select", "ignore", "extend_select", "extend_ignore"):
-        if getattr(options, key):
+    for key in ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable"):
+        if getattr(options, key, None):
             given[key] = listed(getattr(options, key))
     if options.per_file_ignores:
         given["per_file_ignores"] = tuple(_file_ignore(pair) for pair in listed(options.per_file_ignores))
@@ -95,9 +95,11 @@ def settings_of(options: argparse.Namespace) -> Settings:
         given["extend_exclude"] = listed(options.exclude)
     if options.hot:
         given["hot"] = (*settings.hot, *options.hot)
-    for key in ("heat", "min_confidence", "target_torch", "preview", "fail_on"):
+    for key in ("heat", "min_confidence", "target_torch", "preview", "fail_on", "unsafe_fixes"):
         if getattr(options, key, None):
             given[key] = getattr(options, key)
+    if getattr(options, "unsafe_fixes", None) is False:
+        given["unsafe_fixes"] = False
     cache = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
     if cache:
         given["cache_dir"] = os.path.abspath(cache)
@@ -133,8 +135,8 @@ def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     from nosync_lint.selection import check_names, check_words
 
     try:
-        for key in ("select", "ignore", "extend_select", "extend_ignore"):
-            check_words(listed(getattr(options, key) or ()))
+        for key in ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable"):
+            check_words(listed(getattr(options, key, None) or ()))
         check_words(rule for pair in listed(options.per_file_ignores or ()) for rule in _file_ignore(pair).rules)
         check_names(settings)
     except RulesMissing as error:

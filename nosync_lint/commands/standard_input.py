@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from nosync_lint.commands import Refused
+from nosync_lint.report import Report
 
 DASH = "-"
 
@@ -32,3 +34,13 @@ def take(options: argparse.Namespace) -> dict[Path, bytes]:
         raise Refused("standard input is closed; give it the source code to read")
     options.paths = [name]
     return {Path(name).resolve(): sys.stdin.buffer.read()}
+
+
+def give_back(overlay: Mapping[Path, bytes], report: Report) -> int:
+    """Print what standard input held, with its fixes made. Gives the exit code."""
+    (content,) = overlay.values()
+    for text in report.failures:
+        print(f"failed: {text}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(next((new for _, new in report.changed.values()), content))
+    return 2 if report.failures else 0

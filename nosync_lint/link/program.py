@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
+from nosync_lint.index.records import CallSite, Expr, ModuleIndex, row_of, unpack
 from nosync_lint.link.capture import Capture, Reached
 from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, hops_of
@@ -29,6 +29,7 @@ from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedAr
 from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
 from nosync_lint.link.layers import Layers, LiteralLayer
 from nosync_lint.link.named_calls import NamedCall, argument, called, named_calls
+from nosync_lint.link.names import At
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.pairings import LostPairing, Pairings
 from nosync_lint.link.pools import MissingMethod, Pools, UnwrittenMethod
@@ -292,6 +293,21 @@ class Program:
     def when(self, verdict: Verdict) -> str:
         """The releases in which a verdict holds, in words."""
         return releases(verdict.releases, self.semantics.targets)
+
+    def value(self, sync: Sync, expr: Expr) -> Value:
+        """What an expression is at the place of a sync."""
+        return self.inference.value(expr, At(sync.function, sync.seq, sync.block))
+
+    def local_name(self, sync: Sync, dotted: str) -> str | None:
+        """What a module of a library is called at the place of a sync: `th` after `import torch as th`. None where no
+        import gives it a name."""
+        module = sync.function.module.functions[0].record
+        bound = (name for name, found in module.definitions.items() if any(one.value[0] == "import" for one in found))
+        for name in (dotted, *bound):
+            value = self.value(sync, ("name", name))
+            if value.kind in ("extern", "module") and value.ref == dotted:
+                return name
+        return None
 
     def cure(self, sync: Sync) -> str:
         """What to write instead, by the row of the model, about the operand that it speaks of."""
