@@ -38,6 +38,8 @@ FAMILIES = {
     "6": "Kernels and their matchers",
     "7": "Graph capture",
 }
+_WITHOUT_COMMENT = {"suppression", "bad-file", "configured-name", "census", "baseline-entry", "budget"}
+"""Kinds of sites about which no comment can say that they are meant."""
 _LANGUAGES = {".py": "python", ".toml": "toml", ".ipynb": "json", ".txt": "text"}
 _MARKER = re.compile(r"(?:#|//)\s*error: \[")
 
@@ -118,8 +120,10 @@ def page(rule: Rule) -> str:
         f"## Clean\n\n{_sample(rule, 'clean')}",
         f"## Missed alarms\n\n{sections['Missed alarms']}",
         f"## False alarms\n\n{sections['False alarms']}",
-        f"Where a finding is meant to stay: `nosync-lint: ignore[{rule.slug()}] reason` in a comment on the statement.",
     ]
+    if not _WITHOUT_COMMENT & set(rule.sites):
+        comment = f"`nosync-lint: ignore[{rule.slug()}] reason`"
+        parts.append(f"Where a finding is meant to stay: {comment} in a comment on the statement.")
     return "\n\n".join(parts) + "\n"
 
 

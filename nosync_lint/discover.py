@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nosync_lint.config import FILES, display, matches
+from nosync_lint.config import FILES, common_folder, display, matches
 from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, PYTHON_SUFFIXES, SourceFile
 
 SKIPPED_FOLDERS = frozenset({
@@ -57,7 +57,7 @@ def discover(
         if not path.exists():
             raise MissingPath(f"{text}: is a broken or circular link; give a path that can be read")
     given = [path.resolve() for path in given]
-    roots = _roots(given, config)
+    roots = project_roots(given, config)
     reported: dict[Path, bool] = {}
     unlisted: dict[Path, str] = {}
     for path in given:
@@ -82,7 +82,7 @@ def discover(
     return Discovered(tuple(sorted(files, key=lambda file: file.name)), _common(roots or given), names)
 
 
-def _roots(given: Iterable[Path], config: Path | None) -> list[Path]:
+def project_roots(given: Iterable[Path], config: Path | None) -> list[Path]:
     """What is linked: the folder of the configuration, else of the version control system, else the topmost package."""
     if config is not None:
         return [config.parent.resolve()]
@@ -108,7 +108,7 @@ def _is_root(folder: Path) -> bool:
 
 
 def _common(folders: Sequence[Path]) -> Path:
-    return Path(os.path.commonpath([str(one) for one in folders])) if folders else Path.cwd()
+    return (common_folder(folders) if folders else None) or Path.cwd()
 
 
 def _walk(folder: Path, gitignore: bool, unlisted: dict[Path, str]) -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -30,6 +30,8 @@ class Case:
     bad_files: Sequence[BadFile]
     names: Sequence[ConfiguredName]
     texts: Texts
+    accepted: Callable[[Judged], frozenset[Finding]]
+    """Those of the findings that the baseline accepts."""
 
 
 def explain(case: Case, filename: str, row: int, reported: bool) -> Explanation:
@@ -42,7 +44,7 @@ def explain(case: Case, filename: str, row: int, reported: bool) -> Explanation:
     if facts is not None:
         facts = replace(facts, sites=tuple(_beside(site, outcomes) for site in facts.sites))
     first, last = facts.sites[0].statement if facts is not None and facts.sites else (row, row)
-    comments = Suppressions(case.pragmas.get(filename, ()), lambda: lines).reaching(first, last)
+    comments = Suppressions(case.pragmas.get(filename, ()), lambda: lines, case.settings.today).reaching(first, last)
     return Explanation(
         filename,
         row,
@@ -81,7 +83,9 @@ def _outcomes(
         return judge(case.program, chosen, settings, comments, bad, names, case.texts, sites)
 
     loose, covered = judged(rules(), everything, {}), judged(rules(), everything, pragmas)
-    shown = {_key(one) for one in judged(case.selected, case.settings, pragmas).findings}
+    told = judged(case.selected, case.settings, pragmas)
+    known = {_key(one) for one in case.accepted(told)}
+    shown = {_key(one) for one in told.findings} - known
     kept = {_key(one) for one in covered.findings}
     selected = {rule.code: rule for rule in case.selected}
     ignores = FileIgnores(case.settings)
@@ -93,8 +97,11 @@ def _outcomes(
             reasons = _reasons(finding, case.settings, rule is not None, _key(finding) in kept, doubt)
             if rule is not None and ignores.cover(rule, filename):
                 reasons.append("`per-file-ignores` names its rule for this file")
+            if _key(finding) in known:
+                reasons.append("the baseline accepts it")
             if not reasons and rule is not None and rule.given:
                 reasons.append("the options of its rule leave it out")
+            reasons += ["the baseline accepts it"] if _key(finding) in known else []
         outcomes.append(Outcome(finding, " and ".join(reasons)))
     return tuple(outcomes), loose.failures
 

@@ -1,4 +1,4 @@
-"""What is reported: findings, the hops that explain them, and their ranks."""
+"""What is reported: findings, the hops that explain them, their ranks, and the rules that make them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class Finding:
     says why the operand is believed to be what it is. `heat` is None for rules that heat does not apply to.
     `scope` is the function or class it stands in, qualified within its module and empty at the top of it.
     `cell` is the number of the cell of a notebook, counted from 1 over all of its cells; the rows of `span` are then
-    rows of that cell.
+    rows of that cell. `snippet` is the flagged expression in its plain form. Rule, file, scope and snippet are what a
+    finding is known by.
     """
 
     code: str
@@ -119,6 +120,7 @@ class Finding:
     scope: str = ""
     fix: Fix | None = None
     cell: int | None = None
+    snippet: str = ""
 
     @property
     def order(self) -> tuple[str, int, int, int, str, str]:
@@ -137,10 +139,11 @@ def _with_cell(filename: str, cell: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
-    """A finding that is known and accepted: by a comment in the source, or by the baseline.
+    """A finding that is known and accepted: by a comment or block in the source, or by the baseline.
 
     `reason` is what the comment or the entry says, `row` where the comment stands in the file of the finding (0 for an
-    entry of the baseline), `form` its form: ignore, noqa, waiver, off, skip-file, or baseline.
+    entry of the baseline), `form` its form: ignore, noqa, waiver, off, skip-file, block (a context manager or decorator
+    says that waits are meant), or baseline. `until` is the last day on which it holds.
     """
 
     finding: Finding
@@ -149,3 +152,20 @@ class Suppressed:
     row: int = 0
     owner: str = ""
     until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What reports say of a rule. `summary` is one sentence, `documentation` begins with it.
+
+    `sites` are the kinds of site it is asked about: "bad-file" for files that cannot be used, "configured-name" for the
+    configuration.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    documentation: str
+    sites: tuple[str, ...] = ()
+    url: str = ""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 
 from nosync_lint.config import Settings
 from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
+from nosync_lint.fingerprint import Identity, snippet
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.notebook import joined, read_cells
@@ -31,18 +31,23 @@ from nosync_lint.source import (
     read_source,
 )
 from nosync_lint.suppression import Suppressions
+from nosync_lint.touching import touches
 
 HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover."""
+    """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover.
+
+    `unshown` are those that heat or confidence hide; they have no fingerprint.
+    """
 
     findings: tuple[Finding, ...]
     hidden: Hidden
     failures: tuple[str, ...]
     suppressed: tuple[Suppressed, ...]
+    unshown: tuple[Finding, ...] = ()
 
 
 class Texts:
@@ -111,10 +116,11 @@ class _Judging:
         self._least = Confidence(settings.min_confidence).rank
         self._found: list[tuple[Finding, Rule, Place | None]] = []
         self._suppressed: list[Suppressed] = []
+        self._unshown: list[Finding] = []
         self._hidden: Counter[str] = Counter()
         self._failures: list[str] = []
         self.suppressions = {
-            name: Suppressions(found, lambda name=name: texts.lines(name))  # type: ignore[misc]
+            name: Suppressions(found, lambda name=name: texts.lines(name), settings.today)  # type: ignore[misc]
             for name, found in pragmas.items()
             if found
         }
@@ -162,18 +168,39 @@ class _Judging:
             rule.code, rule.slug(), judgement.message, filename, span, rule.severity, judgement.confidence,
             judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             scope=place.function.record.qualname if place is not None and place.function is not None else "",
+            fix=judgement.fix,
         )  # fmt: skip
+        suppressed = self._suppression(finding, rule, place, covering)
+        asked = self._is_asked_for(finding)
         if self._ignores.cover(rule, filename):
-            self._hidden["ignored"] += 1
-        elif covering is not None:
-            self._hidden["suppressed"] += 1
-            self._suppressed.append(Suppressed(finding, covering.form, covering.reason, covering.row))
+            self._hidden["ignored"] += asked
+        elif suppressed is not None:
+            self._hidden["suppressed"] += asked
+            self._suppressed += [suppressed] * asked
         elif judgement.confidence.rank < self._least:
-            self._hidden[judgement.confidence.value] += 1
+            self._hidden[judgement.confidence.value] += asked
+            self._unshown += [finding] * asked
         elif heat is not None and heat not in self._heats:
-            self._hidden[heat.value] += 1
+            self._hidden[heat.value] += asked
+            self._unshown += [finding] * asked
         else:
             self._found.append((finding, rule, place))
+
+    def _is_asked_for(self, finding: Finding) -> bool:
+        """Whether everything is asked for, or the finding touches the files that are."""
+        touched = self._program.touched
+        return touched is None or touches(finding, touched)
+
+    def _suppression(
+        self, finding: Finding, rule: Rule, place: Place | None, covering: Pragma | None
+    ) -> Suppressed | None:
+        """What says that a finding is meant: a comment, or the block that it stands in."""
+        if covering is not None:
+            return Suppressed(finding, covering.form, covering.reason, covering.row, covering.owner, covering.until)
+        if not rule.heated or place is None or place.function is None:
+            return None
+        block = self._program.roots.waiver(place.function, place.block)
+        return Suppressed(finding, "block", block[1], block[0]) if block is not None else None
 
     def _span(self, place: Place | None) -> Span:
         if place is None:
@@ -190,11 +217,16 @@ class _Judging:
         sinks = Counter(finding.group for finding in kept if finding.group)
         findings = sorted(kept, key=lambda finding: finding.order)
         findings = [f if f.group is None or sinks[f.group] > 1 else replace(f, group=None) for f in findings]
+        suppressed = sorted(self._suppressed, key=lambda one: one.finding.order)
+        named = self._fingerprinted([*findings, *(one.finding for one in suppressed)])
         return Judged(
-            tuple(self._fingerprinted(findings)),
+            tuple(filter(self._is_asked_for, named[: len(findings)])),
             Hidden(**self._hidden),
             tuple(dict.fromkeys(self._failures)),
-            tuple(sorted(self._suppressed, key=lambda one: one.finding.order)),
+            tuple(
+                replace(one, finding=finding) for one, finding in zip(suppressed, named[len(findings) :], strict=True)
+            ),
+            tuple(self._unshown),
         )
 
     def _confirmed(self, finding: Finding, rule: Rule, place: Place) -> bool:
@@ -229,17 +261,22 @@ class _Judging:
         first, *rest = [line.decode(errors="replace") for line in lines]
         return "\n".join([first, *rest]) + "\n" if len(lines) > 1 else first + "\n"
 
-    def _fingerprinted(self, findings: Sequence[Finding]) -> Iterator[Finding]:
-        """A name for each finding that survives moved lines: rule, file, the text of its row, and which of equals."""
-        seen: Counter[tuple[str, str, str]] = Counter()
-        for finding in findings:
-            lines = self._texts.lines(finding.filename)
-            snippet = (
-                " ".join(lines[finding.span.row - 1].split()) if finding.span.row <= len(lines) else finding.message
-            )
-            key = (finding.code, finding.filename, snippet)
-            seen[key] += 1
-            digest = blake2b(
-                "\0".join([*key, str(seen[key])]).encode(errors="surrogateescape"), digest_size=8
-            ).hexdigest()
-            yield replace(finding, fingerprint=digest)
+    def _fingerprinted(self, findings: Sequence[Finding]) -> list[Finding]:
+        """The findings with their snippets and fingerprints. What is hidden counts among equals: a fingerprint does not
+        depend on which heat is asked for."""
+        near = {(one.filename, one.scope, one.code) for one in findings}
+        hidden = [one for one in self._unshown if (one.filename, one.scope, one.code) in near]
+        named, seen = list(findings), Counter[Identity]()
+        for number, one in sorted(enumerate([*findings, *hidden]), key=lambda pair: pair[1].order):
+            identity = identify(one, self._texts)
+            seen[identity] += 1
+            if number < len(named):
+                named[number] = replace(one, snippet=identity.snippet, fingerprint=identity.fingerprint(seen[identity]))
+        return named
+
+
+def identify(finding: Finding, texts: Texts) -> Identity:
+    """What a finding is known by, under the file name that it has."""
+    lines = texts.lines(finding.filename)
+    text = snippet(lines, finding.span, is_python(Path(finding.filename)), finding.message)
+    return Identity(finding.filename, finding.scope, finding.code, text)

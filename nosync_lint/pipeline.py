@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from nosync_lint.answers import CallTree, Explanation
-from nosync_lint.config import ConfigError, Settings, display
+from nosync_lint.config import ConfigError, Settings
+from nosync_lint.configured_names import configured_names, file_name
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
@@ -30,11 +31,16 @@ from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
 from nosync_lint.notes import notes_on_settings
+from nosync_lint.owners import owners
+from nosync_lint.ratchet import Before, Run, accepted, before, settle
+from nosync_lint.registry import facts
 from nosync_lint.report import Report
-from nosync_lint.rule import BadFile, ConfiguredName, Rule
+from nosync_lint.rule import BadFile, Rule
 from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
+from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
+from nosync_lint.touching import touched
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -51,14 +57,23 @@ def run(
     cache: bool = True,
     progress: Progress | None = None,
     overlay: Overlay | None = None,
+    touching: Sequence[str] | None = None,
+    since: str = "",
+    update: str = "",
     selected: Sequence[Rule] | None = None,
 ) -> Report:
-    """Lint the given files and folders, with the selected rules or those that the settings select. Raises
-    `MissingPath` and `ConfigError`; everything else is in the report."""
+    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+
+    With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
+    `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
+    has the baseline that is to be written, and this writes nothing. `selected` are the rules to ask, by default those
+    that the settings select.
+    """
     start = time.perf_counter()
+    was = before(settings, paths, since, update)
     return ask(
-        lambda linked: report_of(linked, settings, selected, start),
-        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
+        lambda linked: report_of(linked, settings, start, was, selected),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay, touching=touching,
     )  # fmt: skip
 
 
@@ -122,6 +137,17 @@ class Linked:
         return Cells({file.name: one.cells for file, one in pairs if isinstance(one, ModuleIndex)})
 
     @property
+    def read(self) -> frozenset[str]:
+        """The names of the reported files that could be read."""
+        pairs = zip(self.found.files, self.indexed, strict=True)
+        return frozenset(file.name for file, one in pairs if file.reported and not isinstance(one, Unreadable))
+
+    def pragmas(self, settings: Settings, texts: Texts) -> Mapping[str, Sequence[Pragma]]:
+        """The comments in the reported files that are addressed to us, or to tools whose comments are honoured."""
+        words, blanket = settings.waivers, settings.respect_blanket_noqa
+        return comments_of(self.found.files, self.indexed, texts.lines, words, blanket)
+
+    @property
     def unlisted(self) -> list[BadFile]:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
@@ -135,6 +161,7 @@ def ask(
     cache: bool = True,
     progress: Progress | None = None,
     overlay: Overlay | None = None,
+    touching: Sequence[str] | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
@@ -142,7 +169,7 @@ def ask(
     try:
         return with_room(
             lambda: question(
-                _linked(paths, settings, jobs or default_jobs(), cache, progress or _silent, overlay or {})
+                _linked(paths, settings, jobs or default_jobs(), cache, progress or _silent, overlay or {}, touching)
             )
         )
     finally:
@@ -157,9 +184,20 @@ def found_files(paths: Sequence[str], settings: Settings, overlay: Overlay | Non
 
 
 def _linked(
-    paths: Sequence[str], settings: Settings, jobs: int, cache: bool, progress: Progress, overlay: Overlay
+    paths: Sequence[str],
+    settings: Settings,
+    jobs: int,
+    cache: bool,
+    progress: Progress,
+    overlay: Overlay,
+    touching: Sequence[str] | None,
 ) -> Linked:
     found = found_files(paths, settings, overlay)
+    changed = None if touching is None else touched(found.files, touching)
+    if changed is not None and not changed:
+        found = replace(found, files=())  # nothing could be reported
+    elif changed is not None and changed.issuperset(file.name for file in found.files if file.reported):
+        changed = None  # everything is asked for
     try:
         targets = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
@@ -175,30 +213,49 @@ def _linked(
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root, jobs)
+    program = link(found.files, indexed, settings, targets, found.root, jobs, changed)
     progress("judging", 0, 1)
     return Linked(found, indexed, targets, program)
 
 
-def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, start: float) -> Report:
-    """What the selected rules, or those that the settings select, say of the reported files."""
+def report_of(
+    linked: Linked,
+    settings: Settings,
+    start: float,
+    was: Before | None = None,
+    selected: Sequence[Rule] | None = None,
+) -> Report:
+    """What the selected rules, or those that the settings select, say of the reported files. `was` is what this is
+    compared with, by default the baseline of the settings."""
     files, program = linked.found.files, linked.program
+    was = before(settings, (), "", "") if was is None else was
     selected = select(settings) if selected is None else selected
     texts = Texts(files)
+    pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
         selected,
         with_heat(settings, program),
-        _pragmas(files, linked.indexed),
+        pragmas,
         [*linked.bad_files, *linked.unlisted],
-        _configured_names(settings, program),
+        configured_names(settings, program),
         texts,
     )
+    settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
-    comments = [pragma for found in _pragmas(files, linked.indexed).values() for pragma in found]
-    notes = (*notes, *notes_on_settings(files, settings, linked.found.root, comments))
-    return _report(linked, judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    comments = [pragma for found in pragmas.values() for pragma in found]
+    notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
+    report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    report = replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
+    return _with_owners(report, files, linked.found.root)
+
+
+def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
+    """A report that knows who owns the files it names."""
+    owned = owners(root, (file for file in files if file.name in report.sources))
+    notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
+    return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
 
 def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
@@ -206,26 +263,30 @@ def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
-    names = _configured_names(settings, program)
+    names = configured_names(settings, program)
     is_config = settings.path is not None and settings.path.resolve() == path
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
     texts = Texts(linked.found.files)
-    name = source.name if source is not None else _file_name(settings.path)
+    name = source.name if source is not None else file_name(settings.path)
     cells = linked.cells
     if cell is not None or cells.numbers(name):
         row = _row_of_cell(cells, name, cell, row)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
         raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+    selected = select(settings)
+    was = before(settings, (), "", "")
+    compared = Run(program, selected, settings, texts, linked.read, linked.found.root)
     case = Case(
         program,
-        select(settings),
+        selected,
         with_heat(settings, program),
-        _pragmas(linked.found.files, linked.indexed),
+        linked.pragmas(settings, texts),
         linked.bad_files,
         names,
         texts,
+        lambda judged: accepted(was, judged, compared),
     )
     return cells.answer(explain_line(case, name, row, source is None or source.reported))
 
@@ -260,10 +321,11 @@ def _shown_folder(folder: Path) -> str:
 
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
-    files, program = linked.found.files, linked.program
-    texts = Texts(files)
+    program = linked.program
+    texts = Texts(linked.found.files)
     selected = select(settings)
-    judged = judge(program, selected, replace(settings, heat="hot"), _pragmas(files, linked.indexed), (), (), texts)
+    pragmas = linked.pragmas(settings, texts)
+    judged = judge(program, selected, replace(settings, heat="hot"), pragmas, (), (), texts)
     try:
         tree = graph(program, selected, judged.findings, texts, roots)
     except UnknownRoot as error:
@@ -284,17 +346,18 @@ def link(
     targets: Sequence[str],
     root: Path | None = None,
     jobs: int = 1,
+    touched: frozenset[str] | None = None,
 ) -> Program:
     """The program that the indexed files make."""
     return Program(
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, ModuleIndex)],
         [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, CudaIndex)],
-        settings.hot,
+        (*settings.hot, *(budget.root for budget in settings.budgets)),
         settings.cold,
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
         [
-            Census("census", _file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
+            Census("census", file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
             for one in settings.census
         ],
         root,
@@ -308,6 +371,7 @@ def link(
             settings.waivers,
             settings.presets,
         ),
+        touched,
     )
 
 
@@ -319,7 +383,9 @@ def with_heat(settings: Settings, program: Program) -> Settings:
 def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
     """What a reader must know so as not to take an empty report for a clean one."""
     notes = []
-    if not any(file.reported for file in files):
+    if program.touched is not None and not program.touched:
+        notes.append("no changed file was given that is part of what is read: nothing to report")
+    elif not any(file.reported for file in files):
         notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
     elif not program.has_roots and any(file.is_python for file in files):
         notes.append(
@@ -346,12 +412,14 @@ def _report(
 ) -> Report:
     files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]
-    names = {finding.filename for finding in shown}
+    hops = (hop for finding in shown for hop in finding.flow)
+    names = {finding.filename for finding in shown} | {hop.filename for hop in hops}
     resolved, unresolved = linked.program.call_counts
+    changed = linked.program.touched
     return Report(
         findings=tuple(cells.finding(one) for one in judged.findings),
         hidden=judged.hidden,
-        files_reported=sum(file.reported for file in files),
+        files_reported=sum(file.reported for file in files) if changed is None else len(changed),
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
@@ -366,14 +434,6 @@ def _report(
     )
 
 
-def _pragmas(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> dict[str, Sequence[Pragma]]:
-    return {
-        file.name: one.pragmas
-        for file, one in zip(files, indexed, strict=True)
-        if file.reported and not isinstance(one, Unreadable) and one.pragmas
-    }
-
-
 def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[BadFile]:
     return [
         BadFile(file.name, problem.reason, Span(problem.row, 1, problem.row, 1))
@@ -381,51 +441,6 @@ def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[
         if file.reported
         for problem in ([one] if isinstance(one, Unreadable) else one.unread if isinstance(one, ModuleIndex) else [])
     ]
-
-
-def _configured_names(settings: Settings, program: Program) -> list[ConfiguredName]:
-    if settings.path is None:
-        return []
-    folder = settings.path.parent
-    unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
-    untold = set(program.roots.told.unmatched())
-    names = [
-        _configured_name(settings, key, kind, name, "correct the name or remove it", name not in missing)
-        for key, kind, listed, missing in (
-            ("hot", "hot root", settings.configured_hot, unmatched),
-            ("cold", "cold stop", settings.cold, unmatched),
-            ("capture", "capture function", settings.capture, captured),
-            ("waits", "function that waits", settings.waits, untold),
-            ("cures", "function that cures", settings.cures, untold),
-            ("returns-device", "function", settings.returns_device, untold),
-            ("returns-host", "function", settings.returns_host, untold),
-        )
-        for name in listed
-    ]
-    names += [
-        _configured_name(
-            settings, "extra-sources", "path", name, "correct the path or remove it", (folder / name).exists()
-        )
-        for name in settings.extra_sources
-    ]
-    names += [
-        ConfiguredName(
-            _file_name(one.file), Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
-            "correct the names or remove the contract", program.keeps(Contract(one.base, one.method, one.argument)),
-        )
-        for one in settings.contract
-    ]  # fmt: skip
-    return names
-
-
-def _configured_name(settings: Settings, key: str, kind: str, name: str, cure: str, exists: bool) -> ConfiguredName:
-    row = settings.row(key)
-    return ConfiguredName(_file_name(settings.file(key)), Span(row, 1, row, 1), kind, name, cure, exists)
-
-
-def _file_name(path: Path | None) -> str:
-    """A configuration file as findings name it."""
-    return display(path.resolve(), Path.cwd()) if path is not None else ""
 
 
 def cache_folder(settings: Settings) -> Path:

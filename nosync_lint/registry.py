@@ -10,7 +10,7 @@ import re
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import RuleFacts, Severity
 from nosync_lint.rule import Retired, Rule
 
 PACKAGE = "nosync_lint.rules"
@@ -147,3 +147,8 @@ def summary(rule: Rule) -> str:
 def documentation(rule: Rule) -> str:
     """The docstring of the rule's module."""
     return inspect.cleandoc(importlib.import_module(type(rule).__module__).__doc__ or "")
+
+
+def facts(rule: Rule) -> RuleFacts:
+    """What reports say of a rule."""
+    return RuleFacts(rule.code, rule.slug(), rule.severity, summary(rule), documentation(rule), rule.sites)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from nosync_lint.finding import Confidence, Hop, Severity
+from nosync_lint.finding import Confidence, Fix, Hop, Severity
 from nosync_lint.source import Span
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Judgement:
     evidence: tuple[Hop, ...] = ()
     related: tuple[Hop, ...] = ()
     sink: str | None = None
+    fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class BadFile:
 class Suppression:
     """A suppression comment, once everything else is judged: kind of site "suppression".
 
-    `unknown` are names in it that no rule has.
+    `unknown` are names in it that no rule has, `unused` those that match no finding. `expired`: it would cover a
+    finding, and its last day is over. `removal` takes it away, or what is unused in it.
     """
 
     filename: str
@@ -63,6 +65,34 @@ class Suppression:
     unknown: tuple[str, ...]
     reason: str
     used: bool
+    unused: tuple[str, ...] = ()
+    until: str = ""
+    owner: str = ""
+    expired: bool = False
+    removal: Fix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaleEntry:
+    """An entry of the baseline that asks for more findings than there are: kind of site "baseline-entry"."""
+
+    filename: str
+    span: Span
+    name: str
+    listed: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCheck:
+    """A budget of the configuration, and the syncs that were found below its root: kind of site "budget"."""
+
+    filename: str
+    span: Span
+    root: str
+    budget: int
+    syncs: tuple[Hop, ...]
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)

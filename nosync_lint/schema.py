@@ -52,6 +52,7 @@ def type_of(key: Key) -> str:
         "tables": "array of tables",
         "globs": "table of globs with lists of rules",
         "rules": "table of tables, one for a rule",
+        "budgets": "table of hot roots with numbers",
     }.get(key.form.name, key.form.name)
 
 
@@ -67,6 +68,9 @@ def _form(key: Key) -> dict[str, Any]:
         }
     if form.name == "globs":
         return {"type": "object", "propertyNames": {"pattern": r"^(?!!\s*$)(?=.*\S)"}, "additionalProperties": NAMES}
+    if form.name == "budgets":
+        count = {"type": "integer", "minimum": 0}
+        return {"type": "object", "propertyNames": {"pattern": r"\S"}, "additionalProperties": count}
     if form.name == "tables":
         return {"type": "array", "items": _record(form.record)}
     if form.name == "names":

@@ -93,14 +93,21 @@ def _check_size(size: int, max_size: int) -> None:
         )
 
 
-def decode_python(data: bytes) -> str:
-    """Python source text by its declared encoding (PEP 263), line ends kept. Raises `UnreadableFile`."""
+def encoding_of(data: bytes, is_python: bool) -> str:
+    """The encoding of a source file: as Python declares it (PEP 263), else UTF-8. Raises `UnreadableFile`."""
+    if not is_python:
+        return "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError as error:
         raise UnreadableFile(
             f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8"
         ) from error
+
+
+def decode_python(data: bytes) -> str:
+    """Python source text by its declared encoding, line ends kept. Raises `UnreadableFile`."""
+    encoding = encoding_of(data, is_python=True)
     text = _decode(data, encoding)
     if not encoding.startswith(("utf-8", "iso-8859", "ascii")) and any("\ud800" <= c <= "\udfff" for c in text):
         raise UnreadableFile(f"holds half a character in the encoding {encoding}; save it as UTF-8")
@@ -109,7 +116,7 @@ def decode_python(data: bytes) -> str:
 
 def decode_cuda(data: bytes) -> str:
     """C++ and CUDA source text, which has no coding line and is taken as UTF-8. Raises `UnreadableFile`."""
-    return _decode(data, "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8")
+    return _decode(data, encoding_of(data, is_python=False))
 
 
 def _decode(data: bytes, encoding: str) -> str:
@@ -133,12 +140,10 @@ def encode(text: str, is_python: bool) -> bytes:
     """The bytes that `decode` reads as a text. Where its declared encoding cannot hold it, those in UTF-8: their reader
     tells what is wrong."""
     data = text.encode("utf-8", "surrogatepass")
-    if not is_python:
-        return data
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = encoding_of(data, is_python)
         return data if encoding.startswith("utf-8") else text.encode(encoding)
-    except (SyntaxError, LookupError, UnicodeError):
+    except (UnreadableFile, LookupError, UnicodeError):
         return data
 
 

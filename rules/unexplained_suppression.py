@@ -37,7 +37,7 @@ class UnexplainedSuppression(Rule):
             return
         yield Judgement(
             message="this suppression gives no reason" if not words else f"this reason is {words} words long",
-            cure=f"# nosync-lint: {site.form}{'[' + ', '.join(site.names) + ']' if site.names else ''} REASON",
+            cure=f"nosync-lint: {site.form}{'[' + ', '.join(site.names) + ']' if site.names else ''} REASON",
             confidence=Confidence.CERTAIN,
             filename=site.filename,
             span=site.span,

@@ -4,7 +4,7 @@ Why it matters
     It hides the next real one, and tells readers of a synchronisation that is not there.
 
 Instead
-    Remove the comment, or correct the name of the rule in it.
+    Remove the comment (`--fix` does), or correct the name of the rule in it.
 
 Missed alarms
     Comments about rules that were not selected in this run.
@@ -31,18 +31,26 @@ class UnusedSuppression(Rule):
 
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         assert isinstance(site, Suppression)
-        if site.used:
-            return
-        if site.form == "unknown":
-            message = f"this comment is addressed to nosync-lint and does nothing: {site.reason}"
-        elif site.unknown:
-            message = f"no rule is called {', '.join(f'`{name}`' for name in site.unknown)}"
-        else:
-            message = "this suppression matches no finding"
-        yield Judgement(
-            message=message,
-            cure="remove the comment or correct it",
-            confidence=Confidence.CERTAIN,
-            filename=site.filename,
-            span=site.span,
-        )
+        message = _message(site)
+        if message:
+            yield Judgement(
+                message=message,
+                cure="correct the comment" if site.removal is None else site.removal.message,
+                confidence=Confidence.CERTAIN,
+                filename=site.filename,
+                span=site.span,
+                fix=site.removal,
+            )
+
+
+def _message(site: Suppression) -> str:
+    """What is wrong with a comment, or nothing."""
+    if site.form == "unknown":
+        return f"this comment is addressed to nosync-lint and does nothing: {site.reason}"
+    if site.unknown:
+        return f"no rule is called {', '.join(f'`{name}`' for name in site.unknown)}"
+    if not site.used:
+        return "this comment ends no region" if site.form == "on" else "this suppression matches no finding"
+    if site.unused:
+        return f"this suppression matches no finding of {', '.join(f'`{name}`' for name in site.unused)}"
+    return ""

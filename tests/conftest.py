@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -21,6 +23,7 @@ from nosync_lint.pipeline import run
 from nosync_lint.report import Report
 from nosync_lint.source import SourceFile
 
+ROOT = Path(__file__).resolve().parent.parent
 HEADER = "from __future__ import annotations\nimport torch\n"
 
 
@@ -116,3 +119,24 @@ def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lint:
         return run(list(paths), settings, jobs=jobs, cache=cache)
 
     return run_over
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this working tree, without what git ignores; it need not be a repository."""
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()]
+    folder = tmp_path_factory.mktemp("tree") / "nosync-lint"
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", *ignored))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def missing() -> Callable[[str], NoReturn]:
+    """Skips a test for what the machine does not have. `.ci/run` has everything: there it fails."""
+
+    def end(what: str) -> NoReturn:
+        if os.environ.get("NOSYNC_LINT_MISS_NOTHING"):
+            pytest.fail(what)
+        pytest.skip(what)
+
+    return end

@@ -11,6 +11,7 @@ import pytest
 from nosync_lint.config import (
     KEYS,
     TABLE,
+    Budget,
     Census,
     ConfigError,
     Contract,
@@ -68,6 +69,8 @@ extra-sources = ["../lib"]
 max-file-size = 5
 cache-dir = "/tmp/cache"
 respect-gitignore = false
+baseline = "known.jsonl"
+respect-blanket-noqa = true
 [rules.item-read]
 severity = "info"
 words = ["a", "b"]
@@ -79,6 +82,8 @@ argument = "a"
 files = "*.cuh"
 matches = 3
 where = "rank=3"
+[budgets]
+"Loop.step" = 2
 """,
     )
     assert settings == Settings(
@@ -89,8 +94,9 @@ where = "rank=3"
         exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
         capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
         waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
-        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 31),),
-        census=(Census("*.cuh", 3, "rank=3", 35),),
+        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 33),),
+        census=(Census("*.cuh", 3, "rank=3", 37),), budgets=(Budget("Loop.step", 2, 42, tmp_path / "nosync-lint.toml"),),
+        baseline="known.jsonl", respect_blanket_noqa=True,
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)
 

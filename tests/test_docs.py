@@ -12,28 +12,14 @@ from types import ModuleType
 
 import pytest
 
+from nosync_lint.report.formats import FORMATS
+
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = (
-    "README.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "demo/README.md",
-    "docs/configuration.md",
-    "docs/explain.md",
-    "docs/accuracy.md",
-    "docs/measurements.md",
-    "docs/oracle.md",
-    "docs/guard.md",
-    "docs/guard_sweep.md",
-    "docs/crossval.md",
-    "docs/library_use.md",
-    "docs/stub_runtime.md",
-    "docs/allocator.md",
-    "docs/allocator_guide.md",
-    "docs/gpu.md",
-    "docs/mutants.md",
-    "docs/versioning.md",
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder, pattern in ((ROOT, "*.md"), (ROOT / "demo", "*.md"), (ROOT / "docs", "**/*.md"))
+    for path in folder.glob(pattern)
+    if path.parent != ROOT / "docs" / "rules"
 )
 FOLDERS = "nosync_lint|rules|fixtures|tests|docs|demo|benchmarks|tinyserve"
 SEED_KINDS = ("NSL101", "NSL301", "NSL501", "NSL502", "NSL601")
@@ -109,6 +95,31 @@ def test_the_page_about_configuration_shows_what_can_be_read(tmp_path: Path) -> 
     done = run("-m", "nosync_lint", *shlex.split(command), folder=tmp_path)
     assert 'heat = "any"  # command line\n' in done.stdout
     assert 'rules = { item-read = { severity = "info" } }  # command line\n' in done.stdout
+
+
+def test_the_page_about_formats_names_all_of_them_and_shows_what_is_printed(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", text, re.M)) == sorted(FORMATS)
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "step.py").write_text(program, encoding="utf-8")
+    (tmp_path / "nosync-lint.toml").touch()
+    shown = re.findall(r"```sh\nnosync-lint ([^\n]*)\n```\n\n```text\n(.*?)```", text, re.S)
+    assert len(shown) == 4
+    for arguments, output in shown:
+        done = run("-m", "nosync_lint", *arguments.split(), "--no-cache", folder=tmp_path)
+        assert done.stdout == output, f"docs/formats.md shows other output for `nosync-lint {arguments}`"
+
+
+def test_the_page_about_reports_shows_the_graph_that_is_drawn() -> None:
+    done = run("-m", "nosync_lint", "graph", "--no-cache", "demo", "--output-format", "svg")
+    shown = (ROOT / "docs" / "images" / "graph.svg").read_text(encoding="utf-8")
+    assert shown == done.stdout, "run `python docs/pictures.py`"
+
+
+def test_every_picture_that_a_document_shows_exists_and_is_small() -> None:
+    for path in (ROOT / "docs").glob("*.md"):
+        for name in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / name).stat().st_size < 200_000, f"{path.name}: {name}"
 
 
 def test_the_readme_begins_with_two_commands() -> None:

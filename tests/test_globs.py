@@ -7,7 +7,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 import pytest
 
 from nosync_lint.commands.check import _file_and_line
-from nosync_lint.config import display, load_config, matches
+from nosync_lint.config import common_folder, display, load_config, matches
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,16 @@ def test_on_windows_case_and_slashes_do_not_count() -> None:
     assert matches("Gen/A.py", r"gen\*.PY", windows=True)
     assert matches(r"Gen\Inner\A.py", "gen/inner", windows=True)
     assert not matches("Gen/A.py", r"gen\*.PY", windows=False)
+
+
+def test_paths_have_a_folder_in_common_unless_they_are_on_different_drives() -> None:
+    posix = [PurePosixPath("/a/b/c.py"), PurePosixPath("/a/b/d"), PurePosixPath("/a/bc")]
+    assert common_folder(posix[:2]) == PurePosixPath("/a/b")
+    assert common_folder(posix) == PurePosixPath("/a")
+    assert common_folder(posix[:1]) == posix[0]
+    windows = [PureWindowsPath(r"C:\A\b"), PureWindowsPath(r"c:\a\c"), PureWindowsPath(r"D:\a")]
+    assert common_folder(windows[:2]) == PureWindowsPath(r"C:\A")
+    assert common_folder(windows) is None
 
 
 @pytest.mark.parametrize(

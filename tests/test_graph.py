@@ -1,4 +1,4 @@
-"""`nosync-lint graph`: the calls from hot roots to syncs, as text, DOT and Mermaid."""
+"""`nosync-lint graph`: the calls from hot roots to syncs, as text, DOT, Mermaid and SVG."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from nosync_lint import pipeline
 from nosync_lint.cli import main
 from nosync_lint.discover import Discovered, discover
+from nosync_lint.report.tree import FORMATS
 
 Capture = pytest.CaptureFixture[str]
 Graph = Callable[..., str]
@@ -178,14 +180,14 @@ def test_a_depth_must_be_a_number(graph: Graph) -> None:
 
 
 def test_the_order_of_files_changes_nothing(monkeypatch: pytest.MonkeyPatch, graph: Graph) -> None:
-    first = [graph("--output-format", form) for form in ("text", "dot", "mermaid")]
+    first = [graph("--output-format", form) for form in FORMATS]
 
     def backwards(*given: Any) -> Discovered:
         found = discover(*given)
         return replace(found, files=found.files[::-1])
 
     monkeypatch.setattr(pipeline, "discover", backwards)
-    assert [graph("--output-format", form) for form in ("text", "dot", "mermaid")] == first
+    assert [graph("--output-format", form) for form in FORMATS] == first
 
 
 def test_the_tree_can_be_written_to_a_file(graph: Graph, tmp_path: Path) -> None:
@@ -272,6 +274,13 @@ def test_mermaid_escapes_what_comes_from_the_project(graph: Graph) -> None:
         assert re.fullmatch(r"(?:[A-Za-z0-9 _.,:()/=+*-]|#[0-9]+;|<br/>)*", label), label
     plain = re.sub(r"#([0-9]+);", lambda match: chr(int(match[1])), labels[0].replace("<br/>", "\n"))
     assert plain == 'Größe.step\nwe"i]r{d/größe.py:4'
+
+
+def test_svg_escapes_what_comes_from_the_project(graph: Graph) -> None:
+    picture = ElementTree.fromstring(graph("--output-format", "svg", files=EVIL))
+    titles = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert 'Größe.step, we"i]r{d/größe.py:4, hot root: marked hot' in titles
+    assert len(titles) == 3
 
 
 def test_text_cannot_move_the_cursor(graph: Graph) -> None:

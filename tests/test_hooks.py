@@ -23,6 +23,7 @@ KNOWN = REQUIRED | {
     "minimum_pre_commit_version",
 }
 STAGES = {"pre-commit", "pre-merge-commit", "pre-push", "manual"}  # their names since pre-commit 3.2
+LOOP = "import store\nimport torch\n\n\ndef step(ids: torch.Tensor):  # nosync-lint: hot\n    store.note(ids)\n"
 FLAGGED = "import torch\n\n\ndef step(ids: torch.Tensor):  # nosync-lint: hot\n    return ids.unique()\n"
 
 
@@ -65,8 +66,8 @@ def run(hook: str, folder: Path, *files: str) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
-def test_there_is_a_hook_for_files_and_one_for_the_project() -> None:
-    assert sorted(HOOKS) == ["nosync-lint", "nosync-lint-project"]
+def test_there_is_a_hook_for_changes_one_for_fixes_and_one_for_the_project() -> None:
+    assert sorted(HOOKS) == ["nosync-lint", "nosync-lint-fix", "nosync-lint-project"]
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -86,41 +87,51 @@ def test_a_hook_starts_a_script_that_is_installed(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_sees_python_and_cuda_files_in_one_run(hook: str) -> None:
-    assert items(HOOKS[hook]["types_or"]) == ["python", "c++", "cuda"]
+    assert items(HOOKS[hook]["types_or"]) == ["python", "jupyter", "c++", "cuda"]
     assert HOOKS[hook]["require_serial"] == "true"
 
 
 def test_only_the_project_hook_gets_no_file_names() -> None:
-    assert HOOKS["nosync-lint"].get("pass_filenames", "true") == "true"
-    assert HOOKS["nosync-lint-project"]["pass_filenames"] == "false"
+    assert [hook for hook in HOOKS if HOOKS[hook].get("pass_filenames") == "false"] == ["nosync-lint-project"]
 
 
-def test_the_files_hook_runs_on_commit_and_the_project_hook_on_push() -> None:
-    assert "stages" not in HOOKS["nosync-lint"]
+def test_only_the_project_hook_waits_for_a_push() -> None:
+    assert [hook for hook in HOOKS if "stages" in HOOKS[hook]] == ["nosync-lint-project"]
     assert items(HOOKS["nosync-lint-project"]["stages"]) == ["pre-push", "manual"]
 
 
-def test_every_hook_that_the_readme_names_exists() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^ +- id: ([\w-]+)", text, re.M)) == set(HOOKS)
+@pytest.mark.parametrize("document", ["README.md", "docs/guides/ci.md"])
+def test_the_documents_name_the_hooks_that_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert set(re.findall(r"^ +- id: (nosync-lint[\w-]*)", text, re.M)) == set(HOOKS)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "nosync-lint.toml").write_text('exclude = ["vendored"]\n')
     (tmp_path / "clean.py").write_text("x = 1\n")
+    (tmp_path / "loop.py").write_text(LOOP)
+    (tmp_path / "store.py").write_text("def note(ids):\n    return ids.tolist()\n")
     (tmp_path / "flagged.py").write_text(FLAGGED)
     (tmp_path / "vendored").mkdir()
     (tmp_path / "vendored" / "copied.py").write_text(FLAGGED)
     return tmp_path
 
 
-def test_the_files_hook_reports_on_the_given_files_only(project: Path) -> None:
+def test_the_files_hook_reports_on_the_given_files(project: Path) -> None:
     assert run("nosync-lint", project, "clean.py").returncode == 0
     done = run("nosync-lint", project, "clean.py", "flagged.py")
     assert done.returncode == 1
     assert "flagged.py:5:12: NSL301" in done.stdout
     assert "vendored" not in done.stdout
+    assert "store.py" not in done.stdout
+
+
+def test_the_files_hook_reports_elsewhere_what_leads_through_a_given_file(project: Path) -> None:
+    done = run("nosync-lint", project, "loop.py")
+    assert done.returncode == 1
+    assert "store.py:2:12: NSL202" in done.stdout
+    assert "flagged.py" not in done.stdout
 
 
 def test_a_hook_leaves_out_given_files_that_are_excluded(project: Path) -> None:
@@ -132,16 +143,17 @@ def test_a_hook_leaves_out_given_files_that_are_excluded(project: Path) -> None:
 def test_the_project_hook_reports_on_all_files(project: Path) -> None:
     done = run("nosync-lint-project", project)
     assert done.returncode == 1
-    assert "2 files reported" in done.stdout
+    assert "4 files reported" in done.stdout
 
 
-def test_without_file_names_the_files_hook_lints_the_working_folder(project: Path) -> None:
-    """pre-commit does not start a hook that has no files; a plain call means what it means elsewhere."""
-    assert run("nosync-lint", project).stdout == run("nosync-lint-project", project).stdout
+def test_without_file_names_the_files_hook_has_nothing_to_report(project: Path) -> None:
+    """pre-commit does not start a hook that has no files, other callers may: no change is no finding."""
+    done = run("nosync-lint", project)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no changed file was given" in done.stdout
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", ["nosync-lint", "nosync-lint-project"])
 def test_nothing_to_lint_is_no_failure(hook: str, tmp_path: Path) -> None:
     done = run(hook, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "no Python or CUDA file was found" in done.stdout

@@ -152,7 +152,8 @@ def test_a_moved_finding_keeps_its_fingerprint_and_a_second_one_has_its_own(lint
     assert the(lint({"pool.py": "# moved\n" * 9 + POOL})).fingerprint == first
     both = lint({"pool.py": POOL + "        self.owner[pages] = -1\n"}).findings
     assert [one.fingerprint == first for one in both] == [True, False]
-    assert the(lint({"pool.py": POOL.replace("= -1", "= -2")})).fingerprint != first
+    assert the(lint({"pool.py": POOL.replace("self.owner[pages] =", "self.owner[pages + 1] =")})).fingerprint != first
+    assert the(lint({"pool.py": POOL.replace("_give_back", "_take_back")})).fingerprint != first
 
 
 def test_what_is_hidden_is_counted(lint: Lint) -> None:

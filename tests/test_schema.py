@@ -27,6 +27,7 @@ VALID = {
     "names": 'hot = ["a.b"]\ncold = []\ncapture = ["c"]\nwaits = ["w"]\ncures = ["u"]\nreturns-device = ["d"]\nreturns-host = ["h"]\nwaivers = ["m"]',
     "files": 'exclude = ["a"]\nextend-exclude = ["b"]\nextra-sources = ["../c"]\ntarget-torch = ""',
     "tables": '[[contract]]\nbase = "B"\nmethod = "m"\nargument = "a"\n[[census]]\nfiles = "*"\nmatches = 0\nwhere = "rank=3"',
+    "accepted": 'baseline = "known.jsonl"\nrespect-blanket-noqa = true\n[budgets]\n"a.b" = 0',
     "no where": '[[census]]\nfiles = "*"\nmatches = 2\nwhere = ""',
 }
 INVALID = {
@@ -60,6 +61,10 @@ INVALID = {
     "too much": '[[census]]\nfiles = "a"\nmatches = 1\nmatch = 2',
     "wrong where": '[[census]]\nfiles = "a"\nmatches = 1\nwhere = "rank<3"',
     "wrong count": '[[census]]\nfiles = "a"\nmatches = "1"',
+    "a budget that is no number": '[budgets]\n"a.b" = "2"',
+    "a negative budget": '[budgets]\n"a.b" = -1',
+    "a budget without quotes": "[budgets]\na.b = 2",
+    "a list for a baseline": 'baseline = ["a"]',
     "a table for an array": '[contract]\nbase = "B"',
 }
 

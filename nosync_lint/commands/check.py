@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from nosync_lint.commands import Refused, standard_input
+from nosync_lint.commands.accepting import add_accepting, asked_of_run, refuse_clashes, save, with_baseline
 from nosync_lint.commands.options import add_choice, add_files, add_running, ask, refuse_early, settings_of
-from nosync_lint.commands.output import deliver, use_color
+from nosync_lint.commands.output import add_outputs, deliver, outputs_of, use_color, write_reports
 from nosync_lint.commands.show import add_shown, show
-from nosync_lint.config import SEVERITIES
-from nosync_lint.report.formats import FORMATS
+from nosync_lint.config import SEVERITIES, Settings
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     check = commands.add_parser("check", help="lint files and folders", description="Lint files and folders.")
-    check.set_defaults(run=run)
+    check.set_defaults(run=run, output_file=None)
     check.add_argument(
         "paths", nargs="*", metavar="PATH", help="files and folders to report on (default: .); - for standard input"
     )
@@ -28,15 +27,20 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     files = add_files(check)
     standard_input.add(files)
     files.add_argument(
+        "--touching",
+        action="store_true",
+        help="the PATHs are what changed: report on the whole project what stands in them or leads through them",
+    )
+    files.add_argument(
         "--force-exclude", action="store_true", help="accepted for hooks: excludes always apply to given files"
     )
     add_shown(files)
+    add_accepting(check)
     output = check.add_argument_group("output")
     output.add_argument(
         "--explain", metavar="FILE:LINE", help="say why this line is or is not reported, and exit with 0"
     )
-    output.add_argument("--output-format", choices=tuple(FORMATS), help="default: text")
-    output.add_argument("-o", "--output-file", metavar="PATH", help="write the report there")
+    add_outputs(output)
     output.add_argument("--statistics", action="store_true", help="count findings per rule")
     output.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     output.add_argument("-e", "--exit-zero", action="store_true", help="exit 0 although there are findings")
@@ -55,20 +59,32 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from nosync_lint.pipeline import run as lint
-    from nosync_lint.report.formats import Style, write
 
+    refuse_clashes(options)
     overlay = standard_input.take(options)
     if options.explain is not None:
         return _explain(options, overlay)
-    settings, form = settings_of(options), _report_format(options)
+    settings, outputs = with_baseline(options, settings_of(options)), outputs_of(options)
     refuse_early(options, settings)
     if show(options, settings):
         return 0
-    report = ask(options, lambda given: lint(options.paths or ["."], settings, overlay=overlay, **given))
-
-    style = Style(options.statistics)
-    deliver(options, lambda out: write(report, form, out, replace(style, color=use_color(options.color, out))))
+    (paths, touching), asked = _asked_for(options, settings), asked_of_run(options)
+    report = ask(options, lambda given: lint(paths, settings, touching=touching, overlay=overlay, **given, **asked))
+    saved = save(options, report)
+    if saved is not None:
+        return saved
+    write_reports(report, outputs, options.statistics, options.color)
     return 0 if options.exit_zero and report.exit_code == 1 else report.exit_code
+
+
+def _asked_for(options: argparse.Namespace, settings: Settings) -> tuple[list[str], list[str] | None]:
+    """What is linted, and the changed files where only what touches them is reported. No changed file is no finding."""
+    if not options.touching:
+        return options.paths or ["."], None
+    from nosync_lint.discover import project_roots
+
+    roots = project_roots([Path(path).resolve() for path in options.paths], settings.path)
+    return [*map(str, roots), *options.paths], options.paths
 
 
 def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
@@ -78,17 +94,21 @@ def _explain(options: argparse.Namespace, overlay: dict[Path, bytes]) -> int:
     file, cell, row = _file_and_line(options.explain)
     if not options.paths:  # as a check of the working directory would see it, where it is part of that
         options.paths = ["."] if Path(file).resolve().is_relative_to(Path.cwd()) else [file]
-    settings, form = settings_of(options), _report_format(options)
+    settings, outputs = with_baseline(options, settings_of(options)), outputs_of(options)
+    for output in outputs:
+        if output.form not in ("full", "json"):
+            raise Refused(f"an explanation is written as full or json, not as {output.form}")
     refuse_early(options, settings)
     told = ask(options, lambda given: explain(options.paths, settings, file, row, cell=cell, overlay=overlay, **given))
 
-    def write(out: TextIO) -> None:
+    def write(out: TextIO, form: str) -> None:
         if form == "json":
             write_explanation_json(told, out)
         else:
             write_explanation(told, out, color=use_color(options.color, out))
 
-    deliver(options, write)
+    for output in outputs:
+        deliver(output.path, partial(write, form=output.form))
     return 0
 
 
@@ -98,10 +118,3 @@ def _file_and_line(text: str) -> tuple[str, int | None, int]:
     if found is None or int(found[3]) < 1:
         raise Refused(f"--explain takes FILE:LINE, such as package/module.py:12, not {text!r}")
     return found[1], int(found[2]) if found[2] else None, int(found[3])
-
-
-def _report_format(options: argparse.Namespace) -> str:
-    form: str = options.output_format or os.environ.get("NOSYNC_LINT_OUTPUT_FORMAT", "text")
-    if form not in ("text", "json"):
-        raise Refused(f"environment variable NOSYNC_LINT_OUTPUT_FORMAT must be text or json, not {form!r}")
-    return form

@@ -19,7 +19,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     choose.add_argument("--depth", type=count, metavar="N", help="at most this many calls below a root")
     add_files(graph)
     output = graph.add_argument_group("output")
-    output.add_argument("--output-format", choices=("text", "dot", "mermaid"), default="text", help="default: text")
+    output.add_argument(
+        "--output-format", choices=("text", "dot", "mermaid", "svg"), default="text", help="default: text"
+    )
     output.add_argument("-o", "--output-file", metavar="PATH", help="write the graph there")
     add_running(graph)
 
@@ -32,5 +34,5 @@ def run(options: argparse.Namespace) -> int:
     refuse_early(options, settings)
     roots = tuple(options.root or ())
     tree = ask(options, lambda given: call_tree(options.paths or ["."], settings, roots, **given))
-    deliver(options, lambda out: write_tree(tree, out, options.output_format, options.depth))
+    deliver(options.output_file, lambda out: write_tree(tree, out, options.output_format, options.depth))
     return 0

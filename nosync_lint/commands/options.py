@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nosync_lint.commands import Refused
-from nosync_lint.commands.output import ProgressLine
+from nosync_lint.commands.output import ProgressLine, refuse_file
 from nosync_lint.config import (
     ConfigError,
     FileIgnore,
@@ -129,7 +129,6 @@ def listed(values: Sequence[str]) -> tuple[str, ...]:
 
 def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     """What is wrong with a command can be said before anything is read."""
-    from nosync_lint.discover import is_source
     from nosync_lint.registry import RulesMissing
     from nosync_lint.selection import check_names, check_words
 
@@ -140,8 +139,8 @@ def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
         check_names(settings)
     except RulesMissing as error:
         raise Refused(str(error)) from error
-    if options.output_file and is_source(Path(options.output_file)):
-        raise Refused(f"{options.output_file}: is source code by its name; give the report another one")
+    if options.output_file:
+        refuse_file(options.output_file)
 
 
 def ask(options: argparse.Namespace, question: Callable[[dict[str, Any]], T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nosync_lint.config.globs import display, matches
+from nosync_lint.config.globs import common_folder, display, matches
 from nosync_lint.config.read import (
     FILES,
     SEVERITIES,
@@ -20,6 +20,7 @@ from nosync_lint.config.settings import (
     KEYS,
     MAX_FILE_SIZE,
     TABLE,
+    Budget,
     Census,
     ConfigError,
     Contract,
@@ -38,6 +39,7 @@ __all__ = [
     "SEVERITIES",
     "TABLE",
     "WHERE",
+    "Budget",
     "Census",
     "ConfigError",
     "Contract",
@@ -45,6 +47,7 @@ __all__ = [
     "Key",
     "RuleTable",
     "Settings",
+    "common_folder",
     "default_toml",
     "display",
     "find_config",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePath
+from typing import TypeVar
 
 WINDOWS = os.name == "nt"
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
 def display(path: PurePath, here: PurePath) -> str:
@@ -16,6 +19,13 @@ def display(path: PurePath, here: PurePath) -> str:
     folders = (here, *here.parents)
     up = next(number for number, folder in enumerate(folders) if path.is_relative_to(folder))
     return "/".join([*[".."] * up, *path.relative_to(folders[up]).parts]) or "."
+
+
+def common_folder(paths: Sequence[AnyPath]) -> AnyPath | None:
+    """The nearest folder that is, or is above, each of these paths; None where they are on different drives."""
+    first, *others = paths
+    folders = (first, *first.parents)
+    return next((one for one in folders if all(path.is_relative_to(one) for path in others)), None)
 
 
 def matches(name: str, glob: str, windows: bool = WINDOWS) -> bool:

@@ -11,8 +11,9 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nosync_lint.config.globs import common_folder
 from nosync_lint.config.rows import Rows
-from nosync_lint.config.settings import KEYS, TABLE, ConfigError, FileIgnore, Key, RuleTable, Settings
+from nosync_lint.config.settings import KEYS, TABLE, Budget, ConfigError, FileIgnore, Key, RuleTable, Settings
 
 FILES = ("nosync-lint.toml", ".nosync-lint.toml", "pyproject.toml")
 TOOL = "nosync-lint"
@@ -64,7 +65,8 @@ def project_config(paths: Sequence[str]) -> Path | None:
         folder = Path(path) if os.path.isdir(path) else Path(path).parent
         found[find_config(folder.resolve())] = path
     if len(found) > 1:
-        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        above = common_folder([Path(os.path.abspath(path)) for path in paths])
+        common = find_config(above) if above is not None else None
         if common is not None:
             return common
         named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
@@ -121,6 +123,8 @@ def _over(layer: Layer, base: Layer) -> Layer:
             values[name] = _joined_rules(known, value)
         elif name == "per_file_ignores":
             values[name] = tuple({one.glob: one for one in (*known, *value)}.values())
+        elif name == "budgets":
+            values[name] = tuple({one.root: one for one in (*known, *value)}.values())
         else:
             values[name] = value
     places = {key: at for key, at in base.places.items() if _keeps(values[TABLE[key].attribute], base, TABLE[key])}
@@ -168,8 +172,9 @@ def _rebased(layer: Layer, path: Path) -> Layer:
     folder = path.resolve().parent
     if "extra_sources" in values:
         values["extra_sources"] = tuple(str(folder / one) for one in values["extra_sources"])
-    if "cache_dir" in values:
-        values["cache_dir"] = str(folder / values["cache_dir"])
+    for name in ("cache_dir", "baseline"):
+        if values.get(name):
+            values[name] = str(folder / values[name])
     values.pop("extend", None)
     return Layer(values, {key: place for key, place in layer.places.items() if key != "extend"})
 
@@ -319,6 +324,23 @@ def _tables(key: Key, value: Any, source: Source) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _budgets(key: Key, value: Any, source: Source) -> tuple[Budget, ...]:
+    name = key.name
+    if not isinstance(value, dict):
+        raise ConfigError(f'{source.at(name)}: `{name}` must be a table of hot roots: "Scheduler.step" = 2')
+    found = []
+    for root, syncs in value.items():
+        where = source.at(name, root)
+        if isinstance(syncs, dict):
+            raise ConfigError(f'{where}: quote the name of a root in `{name}`: "{root}.{next(iter(syncs), "")}" = 2')
+        if not root.strip():
+            raise ConfigError(f"{where}: `{name}` holds an empty name; remove it")
+        if type(syncs) is not int or syncs < 0:
+            raise ConfigError(f'{where}: `{name}."{root}"` must be a number of syncs from 0, not {syncs!r}')
+        found.append(Budget(root, syncs, source.rows.row(name, root), source.file))
+    return tuple(found)
+
+
 _READERS = {
     "strings": _strings,
     "names": _strings,
@@ -327,6 +349,7 @@ _READERS = {
     "boolean": _plain,
     "globs": _globs,
     "rules": _rules,
+    "budgets": _budgets,
     "tables": _tables,
 }
 

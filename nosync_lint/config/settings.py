@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +41,15 @@ class Census:
     file: Path | None = field(default=None, compare=False)
 
 
+class Budget(NamedTuple):
+    """`[budgets]`: how many syncs there may be below a hot root."""
+
+    root: str
+    syncs: int
+    row: int = 1
+    file: Path | None = None
+
+
 class FileIgnore(NamedTuple):
     """`[per-file-ignores]`: rules that say nothing of the files that a glob matches, or with `!` before it does not."""
 
@@ -58,7 +68,7 @@ class RuleTable(NamedTuple):
 class Form(NamedTuple):
     """What the value of a key looks like in TOML. `record` is the shape of the entries of an array of tables."""
 
-    name: str  # strings, names (of rules), string, integer, boolean, tables, globs, rules
+    name: str  # strings, names (of rules), string, integer, boolean, tables, globs, rules, budgets
     choices: tuple[str, ...] = ()
     record: type[Contract] | type[Census] | None = None
     minimum: int = 0
@@ -151,7 +161,9 @@ class Settings:
         (), "functions whose results are host tensors, whatever is inferred", '["fetch"]'
     )
     waivers: tuple[str, ...] = _key(
-        (), "context managers under which a wait is meant, besides those that are known", '["sync_is_meant"]'
+        (),
+        "context managers, decorators, and words of comments, that say a wait is meant, besides those that are known",
+        '["sync_is_meant", "sync-is-meant"]',
     )
     heat: str = _key("hot", "least heat of the lines that are shown", choices=("hot", "warm", "any"))
     min_confidence: str = _key(
@@ -182,6 +194,11 @@ class Settings:
         form="tables",
         record=Census,
     )
+    budgets: tuple[Budget, ...] = _key(
+        (), "how many syncs there may be below a hot root", '{ "Scheduler.step" = 2 }', form="budgets"
+    )
+    baseline: str = _key("", "the file of findings that are accepted, relative to the configuration", '"known.jsonl"')
+    respect_blanket_noqa: bool = _key(False, "let `# noqa` without codes cover findings", "true")
     # where it came from; not keys
     configured_hot: tuple[str, ...] = field(default=(), compare=False)
     nearest: bool = field(default=False, compare=False)
@@ -189,6 +206,8 @@ class Settings:
     path: Path | None = field(default=None, compare=False)
     rows: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     files: tuple[tuple[str, Path], ...] = field(default=(), compare=False)
+    today: date = field(default_factory=date.today, compare=False)
+    """The day on which suppressions are judged."""
 
     def row(self, key: str) -> int:
         """The row of a key in its configuration file, 1 where it is not there."""

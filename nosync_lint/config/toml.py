@@ -6,13 +6,15 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from nosync_lint.config.settings import TABLE, FileIgnore, RuleTable, Settings
+from nosync_lint.config.settings import TABLE, Budget, FileIgnore, RuleTable, Settings
 
 
 def toml_value(value: Any) -> str:
     """The value of a setting in TOML, on one line."""
     if isinstance(value, tuple) and value and isinstance(value[0], FileIgnore):
         return _table({json.dumps(one.glob, ensure_ascii=False): one.rules for one in value})
+    if isinstance(value, tuple) and value and isinstance(value[0], Budget):
+        return _table({json.dumps(one.root, ensure_ascii=False): one.syncs for one in value})
     if isinstance(value, tuple) and value and isinstance(value[0], RuleTable):
         return _table({one.rule: one for one in value})
     if isinstance(value, RuleTable):
@@ -32,7 +34,7 @@ def _table(entries: dict[str, Any]) -> str:
 def default_toml(name: str) -> str:
     """The default of a key in TOML; an empty table for keys that are tables by name."""
     key = TABLE[name]
-    return "{}" if key.form.name in ("globs", "rules") else toml_value(key.default)
+    return "{}" if key.form.name in ("globs", "rules", "budgets") else toml_value(key.default)
 
 
 def settings_toml(settings: Settings) -> str:

@@ -6,10 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 from nosync_lint.finding import Confidence, Finding, Hop, Severity
+from nosync_lint.fingerprint import Identity
 from nosync_lint.guard.levels import Direction
 from nosync_lint.report import Hidden, Report
 from nosync_lint.report.json import as_json
@@ -41,7 +41,8 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True)
 class Event(_Placed):
-    """One wait of the host, at the place in the user's code that it comes from.
+    """One wait of the host, at the place in the user's code that it comes from. `scope` is the function there,
+    `snippet` the expression in its plain form.
 
     `row` names the row of the model that says so, `code` and `name` the rule that reports it. `hidden`: the host may
     wait inside the driver, which nothing but a profiler shows. `known` is false for one that no row speaks of:
@@ -68,6 +69,13 @@ class Event(_Placed):
     known: bool = True
     allowed: str | None = None
     suppressed: str | None = None
+    scope: str = ""
+    snippet: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """What the event is known by: the same as a finding of the linter at this place."""
+        return Identity(self.filename, self.scope, self.code, self.snippet)
 
     @property
     def counts(self) -> bool:
@@ -75,9 +83,8 @@ class Event(_Placed):
         return not self.hidden and self.allowed is None and self.suppressed is None
 
     def fingerprint(self, number: int = 1) -> str:
-        """A name that survives moved lines: rule, file, the text of the line, and which of equals, from 1."""
-        key = [self.code, self.filename, " ".join(self.text.split()), str(number)]
-        return blake2b("\0".join(key).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+        """A name that survives moved lines and another layout, for the n-th of equals, from 1."""
+        return self.identity.fingerprint(number)
 
     @staticmethod
     def from_record(record: dict[str, Any]) -> Event:
@@ -216,4 +223,5 @@ class GuardReport:
                 first.code, first.name, f"{first.what}: {first.why} Ran {times}.", first.filename, first.span,
                 first.severity, sure, first.cure,
                 flow=tuple(reversed(first.chain)), fingerprint=first.fingerprint(seen[first.fingerprint()]),
+                scope=first.scope, snippet=first.snippet,
             )  # fmt: skip

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from nosync_lint.finding import Hop
+from nosync_lint.fingerprint import scope_of
 from nosync_lint.guard.sources import shown, source
 from nosync_lint.source import Span
 
@@ -31,12 +32,14 @@ _HANDLERS = ("__torch_dispatch__", "__torch_function__")
 
 class Place(NamedTuple):
     """A place in the user's code. `filename` is that of the code object; `through` are the functions of torch between
-    it and the operation, the outermost first; methods with their class, and a class for its `__init__`."""
+    it and the operation, the outermost first; methods with their class, and a class for its `__init__`. `scope` is the
+    function that it stands in, as the linter names it."""
 
     filename: str
     span: Span
     chain: tuple[Hop, ...]
     through: tuple[str, ...]
+    scope: str = ""
 
 
 def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
@@ -62,7 +65,9 @@ def here(blame: Sequence[str] = (), caller: int | None = None) -> Place:
         for frame in users
         if not _runs_tests(frame)
     ]
-    return Place(users[0].f_code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), tuple(reversed(through)))
+    code = users[0].f_code
+    named_by = tuple(reversed(through))
+    return Place(code.co_filename, _span(users[0]), tuple(chain[:CHAIN]), named_by, scope_of(code.co_qualname))
 
 
 def _passes_on(frame: FrameType) -> bool:

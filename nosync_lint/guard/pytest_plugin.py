@@ -46,7 +46,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--nosync-json", type=Path, metavar="FILE", help="write what guarded tests did, as the linter's JSON"
     )
     group.addoption(
-        "--nosync-baseline", type=Path, metavar="FILE", help="a file from --nosync-json: only waits that it lacks fail"
+        "--nosync-baseline", type=Path, metavar="FILE", help="a baseline of the linter: only waits that it lacks fail"
+    )
+    group.addoption(
+        "--nosync-write-baseline", action="store_true", help="add what guarded tests do to that file; no wait fails"
     )
     parser.addini("nosync_level", "level of marked tests that name none (disallow)", default=Level.DISALLOW.value)
     parser.addini("nosync_backend", f"one of {', '.join(BACKENDS)}", default=BACKENDS[0])
@@ -66,22 +69,31 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declares the marker. Raises `UsageError` for a level in the configuration and a baseline that are none."""
+    """Declares the marker. Raises `UsageError` for settings that cannot be used."""
     config.addinivalue_line("markers", MARKER)
     if config.getini("nosync_level") not in LEVELS:
         raise pytest.UsageError(f"nosync_level must be one of {', '.join(LEVELS)}")
-    config.stash[_BASELINE] = _known(config.getoption("--nosync-baseline"))
-    config.pluginmanager.register(Summary(config.getoption("--nosync-json")), "nosync-summary")
+    path, writes = config.getoption("--nosync-baseline"), config.getoption("--nosync-write-baseline")
+    config.stash[_BASELINE] = _known(path, writes)
+    written = path if writes else None
+    config.pluginmanager.register(Summary(config.getoption("--nosync-json"), written), "nosync-summary")
 
 
-def _known(path: Path | None) -> frozenset[str]:
-    """The fingerprints in a report. Raises `UsageError` for a file that is none."""
+def _known(path: Path | None, writes: bool) -> frozenset[str]:
+    """The fingerprints that a baseline accepts. Raises `UsageError` for a file that is none."""
     if path is None:
+        if writes:
+            raise pytest.UsageError("--nosync-write-baseline needs a file: give --nosync-baseline=FILE")
         return frozenset()
+    if writes and not path.exists():
+        return frozenset()
+    from nosync_lint.baseline import BaselineError
+    from nosync_lint.guard.accepted import fingerprints
+
     try:
-        return frozenset(finding["fingerprint"] for finding in json.loads(path.read_text(encoding="utf-8"))["findings"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise pytest.UsageError(f"--nosync-baseline {path}: no report of --nosync-json ({error})") from error
+        return fingerprints(path)
+    except BaselineError as error:
+        raise pytest.UsageError(f"--nosync-baseline {error}") from error
 
 
 @pytest.fixture
@@ -110,6 +122,7 @@ def _guard_of(item: pytest.Item) -> Guard | None:
         "backend": item.config.getini("nosync_backend"),
         "baseline": item.config.stash[_BASELINE],
         **(marker.kwargs if marker else {}),
+        **({"level": Level.ALLOW} if item.config.getoption("--nosync-write-baseline") else {}),
     }
     if marker is not None and marker.args:
         raise pytest.UsageError(f"{item.nodeid}: nosync takes keywords only: {MARKER}")
@@ -176,8 +189,8 @@ def pytest_runtest_makereport(
 class Summary:
     """What all tests of the run saw. Where the run is spread over processes, that of the first one has all of it."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, path: Path | None, baseline: Path | None) -> None:
+        self._path, self._baseline = path, baseline
         self._guarded = 0
         self._release = ""
         self._seen: list[tuple[str, dict[str, Any]]] = []
@@ -194,7 +207,7 @@ class Summary:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """One line for each place and rule, in the order of the files; and the file that was asked for."""
-        if not self._guarded and self._path is None:
+        if not self._guarded and self._path is None and self._baseline is None:
             return
         from nosync_lint.guard.events import EarlyRead, Event, GuardReport
 
@@ -212,6 +225,11 @@ class Summary:
         if self._path is not None:
             report = GuardReport(self._release, [event for _, event in seen])
             self._path.write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
+        if self._baseline is not None:
+            from nosync_lint.guard.accepted import accept
+
+            added = accept(self._baseline, [event for _, event in seen])
+            terminalreporter.line(f"{added} entries added to {self._baseline}")
 
 
 def _told(event: Event) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Sequence
+from datetime import date
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from nosync_lint.fingerprint import snippet
 from nosync_lint.index.pragmas import python_pragmas
 from nosync_lint.source import Span
 from nosync_lint.suppression import Suppressions
@@ -25,11 +27,15 @@ class SourceText:
         except (SyntaxError, ValueError):  # notebooks, templates: the place is known, its syntax is not
             self._tree, pragmas = None, ()
         self._has_comments = bool(pragmas)
-        self._suppressions = Suppressions(pragmas, lambda: self.lines)
+        self._suppressions = Suppressions(pragmas, lambda: self.lines, date.today())
 
     def line(self, row: int) -> str:
         """A line without its indentation, by its 1-based row; empty where there is none."""
         return self.lines[row - 1].strip() if 0 < row <= len(self.lines) else ""
+
+    def snippet(self, span: Span) -> str:
+        """The expression at a place in its plain form, as the linter has it."""
+        return snippet(self.lines, span, is_python=True)
 
     def column(self, row: int, offset: int) -> int:
         """The 1-based column, in code points, of a byte offset in a row."""

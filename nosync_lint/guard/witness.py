@@ -59,6 +59,7 @@ def saw(causes: Causes, sight: Sight) -> bool:
             cause.code, cause.name, row, cause.direction, cause.explicit, cause.hidden, sight.operation, sight.what,
             cause.why, cause.cure, shown(place.filename), place.span, cause.severity, text.line(place.span.row),
             place.chain, sight.backward, suppressed=text.suppressed(cause.code, cause.name, place.span.row),
+            scope=place.scope, snippet=text.snippet(place.span),
         )
     )  # fmt: skip
     return True
@@ -92,5 +93,6 @@ def saw_unlisted(rule: str, sight: Sight, why: str) -> None:
             shown(place.filename), place.span, Severity.WARNING, text.line(place.span.row), place.chain, sight.backward,
             known=False,
             suppressed=text.suppressed(known.code, known.slug(), place.span.row),
+            scope=place.scope, snippet=text.snippet(place.span),
         )
     )  # fmt: skip

@@ -6,7 +6,8 @@ what it cannot read, so nothing under an ERROR node is believed: the row is kept
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nosync_lint.index.cuda_body import Body
@@ -28,7 +29,7 @@ from nosync_lint.index.cuda_records import (
     CudaStruct,
     Expr,
 )
-from nosync_lint.index.pragmas import has_pragmas, read_pragma
+from nosync_lint.index.pragmas import FOREIGN, has_pragmas, read_pragmas
 from nosync_lint.index.records import Pragma
 from nosync_lint.source import Span
 
@@ -39,6 +40,11 @@ _CONTAINERS = frozenset({
     "translation_unit", "namespace_definition", "declaration_list", "linkage_specification", "template_declaration",
     "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "field_declaration_list", "export_declaration",
 })  # fmt: skip
+_LITERAL = re.compile(
+    r"""R"(?P<mark>[^\s()\\]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![\da-fA-F])'(?:\\.|[^'\\\n])+'"""
+    r"""|//[^\n]*|/\*.*?\*/""",
+    re.S,
+)
 _CLASSES = frozenset({"struct_specifier", "class_specifier", "union_specifier"})
 
 
@@ -51,22 +57,34 @@ def index_cuda(text: str) -> CudaIndex:
     reader.read(tree.root_node)
     return CudaIndex(
         tuple(reader.includes), tuple(reader.functions), tuple(reader.structs), tuple(reader.constants),
-        tuple(reader.aliases), _pragmas(text), tuple(sorted(reader.untrusted)), tuple(reader.guards),
+        tuple(reader.aliases), cuda_pragmas(text), tuple(sorted(reader.untrusted)), tuple(reader.guards),
         tuple(reader.calls),
     )  # fmt: skip
 
 
-def _pragmas(text: str) -> tuple[Pragma, ...]:
-    if not has_pragmas(text):
+def cuda_pragmas(text: str, words: Sequence[str] = FOREIGN) -> tuple[Pragma, ...]:
+    """The pragmas of a C++ or CUDA file: whatever follows `//` is taken for a comment."""
+    if not has_pragmas(text, words):
         return ()
-    found = []
-    for row, line in enumerate(text.split("\n"), 1):
-        start = line.find("//")
-        if start >= 0:
-            pragma = read_pragma(line[start:], row, not line[:start].strip())
-            if pragma:
-                found.append(pragma)
-    return tuple(found)
+    return tuple(
+        pragma
+        for row, line in enumerate(text.split("\n"), 1)
+        if (start := line.find("//")) >= 0
+        for pragma in read_pragmas(line[start:], row, not line[:start].strip(), start + 1, words)
+    )
+
+
+def cuda_comment_places(text: str) -> frozenset[int]:
+    """The rows of a C++ or CUDA file at whose end a comment may begin: not those that end in a string or a comment of
+    several lines, or with a backslash."""
+    inside = {
+        text.count("\n", 0, match.start()) + number + 1
+        for match in _LITERAL.finditer(text)
+        for number in range(match.group().count("\n"))
+    }
+    return frozenset(
+        row for row, line in enumerate(text.split("\n"), 1) if row not in inside and not line.rstrip().endswith("\\")
+    )
 
 
 class _Reader:

@@ -179,7 +179,10 @@ class Pragma(NamedTuple):
     """A comment addressed to this tool. `form`: ignore, noqa, waiver (the comment of another project),
     hot, cold, off, on, skip-file, or "unknown".
 
-    `alone`: nothing but the comment stands on its line. `names`: codes and slugs as written.
+    `alone`: nothing but comments stands on its line. `names`: codes and slugs as written. `until`: the last day on
+    which it holds. `columns`: where the comment stands in its row, from 1, the end exclusive. `rows`: the first and
+    last row of the statement that it stands in; of the block, for `off` behind its header; (0, 0) for an `off` that
+    opens a region.
     """
 
     row: int
@@ -187,6 +190,10 @@ class Pragma(NamedTuple):
     names: tuple[str, ...]
     reason: str
     alone: bool
+    until: str = ""
+    owner: str = ""
+    columns: tuple[int, int] = (1, 1)
+    rows: tuple[int, int] = (0, 0)
 
 
 class Unreadable(NamedTuple):

@@ -98,10 +98,14 @@ class Configured:
             return "device"
         return "host" if self._host and self._host.match_name(dotted) else None
 
-    def waiver(self, managers: Sequence[Expr]) -> bool:
-        """Whether one of the managers of a `with` block says that waits in it are meant."""
-        paths = map(uncalled, managers)
-        return any(path[0] in ("name", "attr") and path[-1] in self._waivers for path in paths)
+    def waiver(self, managers: Sequence[Expr]) -> Expr | None:
+        """The one of the managers of a `with` block, or of the decorators of a function, that says that waits in it
+        are meant."""
+        for manager in managers:
+            path = uncalled(manager)
+            if path[0] in ("name", "attr") and path[-1] in self._waivers:
+                return manager
+        return None
 
     def unmatched(self) -> list[str]:
         """The names that belong to no function of the project and to nothing that it calls."""

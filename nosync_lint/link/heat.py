@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -132,6 +132,17 @@ class Roots:
         """Whether a block is guarded by a test for another platform."""
         return self.rare_block(function, block) == "platform"
 
+    def waiver(self, function: Function, block: int) -> tuple[int, str] | None:
+        """The row and the reason of the context manager, or decorator, that says that waits in a block are meant."""
+        while block >= 0:
+            one = function.record.blocks[block]
+            manager = self.told.waiver(one.test[1]) if one.form == "with" and one.test is not None else None
+            if manager is not None:
+                return _told(manager, function)
+            block = one.parent
+        manager = self.told.waiver(function.record.decorators)
+        return _told(manager, function) if manager is not None else None
+
     def elsewhere(self, function: Function) -> bool:
         """Whether a function is not judged: its module is for another platform, it is device code, or a cure."""
         return self.why_elsewhere(function) is not None
@@ -195,13 +206,15 @@ class Roots:
     def _find_rare(self, function: Function, block: int) -> str | None:
         one = function.record.blocks[block]
         found = self._why_rare(one)
-        return found if found is not None or one.parent < 0 else self.rare_block(function, one.parent)
+        if found is None and one.parent < 0:
+            return "waived" if self.told.waiver(function.record.decorators) is not None else None
+        return found if found is not None else self.rare_block(function, one.parent)
 
     def _why_rare(self, one: Block) -> str | None:
         """The same of a block alone, without those around it."""
         if one.form == "raise" or (one.ends == "raise" and one.form in ("if", "else")):
             return "error"
-        if one.form == "with" and one.test is not None and self.told.waiver(one.test[1]):
+        if one.form == "with" and one.test is not None and self.told.waiver(one.test[1]) is not None:
             return "waived"
         if one.test is None or one.form not in ("if", "else"):
             return None
@@ -321,6 +334,16 @@ class HeatMap:
         hops.append(Hop(function.module.file.name, row_of(function.record.pos), root))
         return function.name, tuple(reversed(hops))
 
+    def through(self, files: Collection[str]) -> frozenset[int]:
+        """The functions that stand in these files or whose chain leads through them."""
+        found: set[int] = set()
+        for reached in (self.hot, self.warm):
+            for number, step in reached.items():  # callers come before what they call
+                here = self._project.functions[number].module.file.name in files
+                if here or (step.caller is not None and step.caller.number in found):
+                    found.add(number)
+        return frozenset(found)
+
     def _running(self, function: Function, block: int) -> tuple[Function, int]:
         """The function that runs the code: for a lambda that nothing is known to call, the one that it stands in."""
         while function.record.form == "lambda" and function.parent is not None and function.number not in self.hot:
@@ -378,6 +401,19 @@ class HeatMap:
                 if callee.number in self.hot and not self.roots.is_cold(callee) and not self.roots.elsewhere(callee):
                     yield site, callee
 
+    def below(self, roots: Sequence[Function]) -> frozenset[int]:
+        """The hot functions that these reach, themselves included."""
+        found = {function.number for function in roots if function.number in self.hot}
+        pending = sorted(found)
+        for number in pending:  # grows while it is walked
+            function = self._project.functions[number]
+            reached = [callee.number for _, callee in (*self.calls(function), *self._properties(function))]
+            for callee in reached:
+                if callee in self.hot and callee not in found:
+                    found.add(callee)
+                    pending.append(callee)
+        return frozenset(found)
+
     def _followed(self, function: Function) -> Iterator[CallSite]:
         """The calls of a function that run as often as it does and may run code of the project."""
         for site in function.record.calls:
@@ -393,6 +429,16 @@ class HeatMap:
         names |= {alias for name in list(names) for alias in self._project.aliases.get(name, ())}
         names |= set(self._project.writes_by_attribute)  # callables stored in attributes
         return frozenset(names)
+
+
+def _told(manager: Expr, function: Function) -> tuple[int, str]:
+    """The row of a use of a context manager, and the text it is given: as `reason`, or first."""
+    if manager[0] != "call":
+        return row_of(function.record.pos), ""
+    _, _, args, kwargs, pos = manager
+    given = [value for name, value in kwargs if name == "reason"] or list(args[:1])
+    reason = given[0][1] if given and given[0][0] == "const" and isinstance(given[0][1], str) else ""
+    return row_of(pos), reason
 
 
 def _does_more(function: Function) -> bool:

@@ -17,6 +17,7 @@ from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
 from nosync_lint.link.capture import Capture, Reached
 from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, hops_of
+from nosync_lint.link.crossing import Crossing
 from nosync_lint.link.cxx import Cxx, CxxCall, CxxLine
 from nosync_lint.link.dead_arguments import DeadArgument, DeadArguments
 from nosync_lint.link.dropped_flags import DroppedFlag, DroppedFlags
@@ -90,8 +91,9 @@ class Program:
         capture: Sequence[str] = (),
         jobs: int = 1,
         told: Told | None = None,
+        touched: frozenset[str] | None = None,
     ) -> None:
-        self._jobs = jobs
+        self._jobs, self.touched = jobs, touched
         self._sites: dict[str, Sequence[object]] = {}
         self.expected: tuple[str, ...] = ()
         """The kinds of sites that will be asked for."""
@@ -127,8 +129,17 @@ class Program:
     @cached_property
     def syncs(self) -> tuple[Sync, ...]:
         """Every place of the reported files that may wait in a targeted release. What is inferred of it does not depend
-        on which files these are."""
-        return waiting(self.judged, self.project.reported, self._jobs, self._meanwhile)
+        on which files these are. Where only what touches some files is asked for, flows cannot lead to the others."""
+        return waiting(self.judged, self._asked, self._jobs, self._meanwhile)
+
+    @property
+    def _asked(self) -> Sequence[Function]:
+        """The functions of reported files, or those of them in whose files a flow through the touched ones may end."""
+        if self.touched is None:
+            return self.project.reported
+        crossing = Crossing(self.project, self.inference, self.touched)
+        captured = self.captured if "capture-sync" in self.expected else ()
+        return crossing.functions(self.heat, captured, callers="dead-argument" in self.expected)
 
     def _meanwhile(self) -> None:
         """What can be found before all syncs are known, while other processes look for them."""

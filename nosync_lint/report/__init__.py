@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Finding, Severity, Suppressed
+from nosync_lint.finding import Finding, RuleFacts, Severity, Suppressed
+
+if TYPE_CHECKING:
+    from nosync_lint.baseline import Baseline
 
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, or ignored in their
-    files."""
+    """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, ignored in their
+    files, accepted by the baseline, and in files that did not change since the given revision."""
 
     warm: int = 0
     cold: int = 0
@@ -19,6 +23,8 @@ class Hidden:
     likely: int = 0
     suppressed: int = 0
     ignored: int = 0
+    baselined: int = 0
+    unchanged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,9 @@ class Report:
     `failures` are rules that crashed and configuration that could not be used: each makes the run end with 2.
     `notes` are for the reader and change nothing: no hot root found, calls left unresolved.
     `suppressed` are findings that comments or the baseline cover, whatever their heat.
-    `fail_on` is the least severity that makes the run end with 1. `program` is kept alive for questions after the run.
+    `rules` are those that were asked, by code. `fail_on` is the least severity that makes the run end with 1.
+    `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
+    `owners` maps file names to those who own them, where the repository says so.
     """
 
     findings: tuple[Finding, ...]
@@ -45,6 +53,9 @@ class Report:
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     suppressed: tuple[Suppressed, ...] = ()
     fail_on: Severity = Severity.WARNING
+    rules: tuple[RuleFacts, ...] = ()
+    baseline: Baseline | None = None
+    owners: dict[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -11,7 +10,7 @@ from typing import Any, TextIO
 from nosync_lint import __version__
 from nosync_lint.answers import Explanation, HeatAnswer, LineFacts, Operand, SiteAnswer, Step, Wait
 from nosync_lint.finding import Confidence, Finding, Hop
-from nosync_lint.report.json import SCHEMA_VERSION, finding_as_json
+from nosync_lint.report.json import SCHEMA_VERSION, dump, finding_as_json
 from nosync_lint.report.text import printable
 from nosync_lint.source import Span
 
@@ -37,8 +36,7 @@ def write_explanation(explanation: Explanation, out: TextIO, *, color: bool) -> 
 def write_explanation_json(explanation: Explanation, out: TextIO) -> None:
     """Write an explanation as one JSON object, pure ASCII."""
     tool = {"name": "nosync-lint", "version": __version__}
-    json.dump({"schema_version": SCHEMA_VERSION, "tool": tool, **_as_json(explanation)}, out, indent=2)
-    out.write("\n")
+    dump({"schema_version": SCHEMA_VERSION, "tool": tool, **_as_json(explanation)}, out)
 
 
 def _as_json(value: Any) -> Any:

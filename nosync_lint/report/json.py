@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from nosync_lint import __version__
-from nosync_lint.finding import Finding, Fix, Hop
+from nosync_lint.finding import Finding, Fix, Hop, Suppressed
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 
@@ -16,9 +16,14 @@ SCHEMA_VERSION = 1
 
 
 def write(report: Report, out: TextIO, style: Style) -> None:
-    """Write a report as one JSON object. It is pure ASCII: every output can encode it, file names included."""
-    json.dump(as_json(report), out, indent=2)
-    out.write("\n")
+    """Write a report as one JSON object."""
+    dump(as_json(report), out)
+
+
+def dump(value: Any, out: TextIO, indent: int | None = 2) -> None:
+    """Write a value and end the line. It is pure ASCII, so that every output can encode it, file names included, and
+    holds no `##[`, which CI services take for a command in their logs."""
+    out.write(json.dumps(value, indent=indent).replace("##", "#\\u0023") + "\n")
 
 
 def as_json(report: Report) -> dict[str, Any]:
@@ -27,6 +32,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "nosync-lint", "version": __version__},
         "findings": [finding_as_json(finding) for finding in report.findings],
+        "suppressed": [_suppressed(one) for one in report.suppressed],
         "summary": {
             "shown": len(report.findings),
             "hidden": asdict(report.hidden),
@@ -54,6 +60,7 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
         "end_location": {"row": span.end_row, "column": span.end_column},
         "severity": finding.severity.value,
         "confidence": finding.confidence.value,
+        "scope": finding.scope or None,
         "heat": finding.heat.value if finding.heat else None,
         "group": finding.group,
         "fingerprint": finding.fingerprint,
@@ -67,6 +74,18 @@ def finding_as_json(finding: Finding) -> dict[str, Any]:
     }
 
 
+def _suppressed(one: Suppressed) -> dict[str, Any]:
+    """A finding that is accepted, and by what."""
+    suppression = {
+        "kind": one.form,
+        "justification": one.reason,
+        "row": one.row or None,
+        "owner": one.owner or None,
+        "until": one.until or None,
+    }
+    return {**finding_as_json(one.finding), "suppression": suppression}
+
+
 def _fix(fix: Fix) -> dict[str, Any]:
     edits = [
         {
@@ -76,8 +95,14 @@ def _fix(fix: Fix) -> dict[str, Any]:
         }
         for edit in fix.edits
     ]
-    return {"applicability": fix.applicability.value, "message": fix.message, "edits": edits}
+    return {"applicability": fix.applicability.value, "message": fix.message, "recipe": fix.recipe, "edits": edits}
 
 
 def _hops(hops: tuple[Hop, ...]) -> list[dict[str, Any]]:
-    return [{"filename": hop.filename, "cell": hop.cell, "row": hop.row, "note": hop.note} for hop in hops]
+    return [_hop(hop) for hop in hops]
+
+
+def _hop(hop: Hop) -> dict[str, Any]:
+    """One hop. Only one in a notebook has a cell."""
+    cell = {} if hop.cell is None else {"cell": hop.cell}
+    return {"filename": hop.filename, **cell, "row": hop.row, "note": hop.note}

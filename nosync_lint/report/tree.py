@@ -1,4 +1,4 @@
-"""A call tree as text, as Graphviz DOT, or as a Mermaid flowchart. What comes from the project is escaped."""
+"""A call tree as text, as Graphviz DOT, as a Mermaid flowchart, or drawn. What comes from the project is escaped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 
-from nosync_lint.answers import Call, CallTree, Node
+from nosync_lint.answers import Call, CallTree, Leaf, Node
+from nosync_lint.finding import Confidence
+from nosync_lint.report.svg import Arrow, Block, Card, Line, draw
 from nosync_lint.report.text import printable
 
-FORMATS = ("text", "dot", "mermaid")
+FORMATS = ("text", "dot", "mermaid", "svg")
 _DEEP = 1_000_000
 
 
 def write_tree(tree: CallTree, out: TextIO, form: str, depth: int | None = None) -> None:
     """Write a tree in one of `FORMATS`, cut `depth` calls below the roots."""
     encoding = getattr(out, "encoding", None) or "utf-8"
-    lines = {"text": _text, "dot": _dot, "mermaid": _mermaid}[form](tree, _DEEP if depth is None else depth)
+    lines = {"text": _text, "dot": _dot, "mermaid": _mermaid, "svg": _svg}[form](
+        tree, _DEEP if depth is None else depth
+    )
     for line in lines:
         out.write(printable(line, encoding) + "\n")
 
@@ -84,10 +88,14 @@ def _levels(tree: CallTree, depth: int) -> dict[int, int]:
 
 
 def _ending(tree: CallTree) -> Iterator[str]:
-    leaves = sum(len(node.leaves) for node in tree.nodes)
     yield from (f"note: {note}" for note in tree.notes)
+    yield _total(tree)
+
+
+def _total(tree: CallTree) -> str:
+    leaves = sum(len(node.leaves) for node in tree.nodes)
     counts = _counted(leaves, "sync"), _counted(len(tree.nodes), "function"), _counted(len(tree.roots), "hot root")
-    yield "{} in {} below {}".format(*counts)
+    return "{} in {} below {}".format(*counts)
 
 
 def _below(tree: CallTree, number: int) -> str:
@@ -176,3 +184,47 @@ _CODED = re.compile(r"[^A-Za-z0-9 _.,:()/=+*-]")
 def _bare(text: str) -> str:
     """A text on one line, in characters that are only printed."""
     return printable(text, "utf-8")
+
+
+# -- the drawing --
+
+
+def _svg(tree: CallTree, depth: int) -> Iterator[str]:
+    """Functions as boxes, roots at the left; what waits in one stands right of it, and so does what it calls."""
+    shown = list(_cut(tree, depth))
+    cards: list[Card] = [(_function(node),) for _, node, _ in shown]
+    numbers = {number: place for place, (number, _, _) in enumerate(shown)}
+    arrows = []
+    for place, (number, node, cut) in enumerate(shown):
+        if node.leaves:
+            arrows.append(Arrow(place, len(cards)))
+            cards.append(tuple(_sync(node, leaf) for leaf in node.leaves))
+        if cut and node.calls:
+            below = f"{_below(tree, number)} below"
+            arrows.append(Arrow(place, len(cards), faint=True))
+            cards.append((Block("cut", (Line(below, "place"),), below),))
+        arrows += [_calling(place, numbers[call.callee], node, call, tree) for call in (() if cut else node.calls)]
+    return draw(cards, arrows, "Calls from hot roots to syncs", (*tree.notes, _total(tree)))
+
+
+def _function(node: Node) -> Block:
+    place = f"{node.filename}:{node.row}"
+    lines = [Line(node.name, "name", "end"), Line(place, "place", "end")]
+    if node.root:
+        lines.append(Line(f"hot root: {node.root}", "why"))
+    return Block(
+        "root" if node.root else "function",
+        tuple(lines),
+        f"{node.name}, {place}" + (f", hot root: {node.root}" if node.root else ""),
+    )
+
+
+def _sync(node: Node, leaf: Leaf) -> Block:
+    lines = (Line(f"{leaf.code} {leaf.name}", "name"), Line(f"{leaf.row}: {leaf.text}", "place"))
+    title = f"{node.filename}:{leaf.row}:{leaf.column} {leaf.code} {leaf.name} ({leaf.confidence.value}) {leaf.text}"
+    return Block("unsure" if leaf.confidence is Confidence.POSSIBLE else "sync", lines, title)
+
+
+def _calling(source: int, target: int, node: Node, call: Call, tree: CallTree) -> Arrow:
+    rows = f"row{'s' if len(call.rows) > 1 else ''} {_rows(call.rows)}"
+    return Arrow(source, target, _rows(call.rows), f"{node.name} calls {tree.nodes[call.callee].name} in {rows}")

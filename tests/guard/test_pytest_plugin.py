@@ -201,20 +201,71 @@ def test_it():
     assert "NSL105 pageable-async-copy [h2d, may wait] 1x" in output
 
 
-def test_only_waits_that_a_baseline_lacks_fail(run: Run, tmp_path: Path) -> None:
+def test_a_report_has_what_guarded_tests_did(run: Run, tmp_path: Path) -> None:
     code, _ = run(TESTS, "--nosync-json=before.json")
     assert code == 1
     before = json.loads((tmp_path / "before.json").read_text())
     assert [finding["code"] for finding in before["findings"]] == ["NSL101", "NSL201", "NSL201"]
     assert before["summary"]["target_torch"] == [".".join(torch.__version__.split(".")[:2])]
+
+
+def test_only_waits_that_a_baseline_lacks_fail(run: Run, tmp_path: Path) -> None:
+    code, output = run(TESTS, "--nosync-baseline=known.jsonl", "--nosync-write-baseline")
+    assert (code, "3 entries added to known.jsonl" in output) == (0, True)
     moved = TESTS.replace("@pytest.mark.nosync\ndef test_fill", "# a line more\n@pytest.mark.nosync\ndef test_fill")
-    code, output = run("\n" + moved, "--nosync-baseline=before.json")
+    moved = moved.replace("table[pages]", "table[\n        pages,  # laid out in another way\n    ]")
+    code, output = run("\n" + moved, "--nosync-baseline=known.jsonl")
     assert code == 0
     assert "NSL101 scalar-index-write [h2d, allowed: known before]" in output
-    code, output = run(TESTS.replace("table[pages] = -1", "table[pages] = -2"), "--nosync-baseline=before.json")
+    code, output = run(TESTS.replace("table[pages] = -1", "table[pages + 1] = -1"), "--nosync-baseline=known.jsonl")
     assert code == 1
-    code, output = run(TESTS, "--nosync-baseline=pytest.ini")
-    assert (code, "pytest.ini: no report of --nosync-json" in output) == (4, True)
+
+
+def test_a_baseline_is_added_to_and_keeps_its_reasons(run: Run, tmp_path: Path) -> None:
+    options = ("--nosync-baseline=known.jsonl", "--nosync-write-baseline")
+    file = tmp_path / "known.jsonl"
+    entry = {"file": "test_it.py", "scope": "test_store", "code": "NSL101", "snippet": "table[pages]", "reason": "old"}
+    other = {"file": "elsewhere.py", "scope": "f", "code": "NSL201", "snippet": "t.item()"}
+    file.write_text("\n".join(map(json.dumps, [{"nosync-lint-baseline": 1}, entry, other])) + "\n")
+    code, output = run(TESTS, *options)
+    assert (code, "2 entries added" in output) == (0, True)
+    written = file.read_text()
+    assert json.dumps(entry) in written
+    assert json.dumps(other) in written
+    assert run(TESTS, *options)[0] == 0
+    assert file.read_text() == written
+
+
+def test_linter_and_guard_share_a_baseline(run: Run, tmp_path: Path) -> None:
+    text = "import pytest, torch\n\n@pytest.mark.nosync\ndef test_it():\n"
+    text += (
+        "    t = torch.zeros(3, device='cuda')\n    t[torch.arange(2, device='cuda')] = 1\n    if t.sum() > 1: ...\n"
+    )
+    text += "    print([x.item() for x in (t[0],)])\n"
+    (tmp_path / "test_it.py").write_text(text)
+    (tmp_path / "nosync-lint.toml").touch()
+    command = [sys.executable, "-m", "nosync_lint", "check", "--no-cache", "--heat", "any", "--select", "NSL1,NSL2"]
+    done = subprocess.run(
+        [*command, "--baseline", "known.jsonl", "--write-baseline"], cwd=tmp_path, capture_output=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert run(text)[0] == 1
+    code, output = run(text, "--nosync-baseline=known.jsonl")
+    assert (code, output.count("allowed: known before")) == (0, 3), output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--nosync-baseline=pytest.ini"], "pytest.ini:1: is no baseline"),
+        (["--nosync-baseline=gone.jsonl"], "gone.jsonl: there is no such baseline"),
+        (["--nosync-write-baseline"], "needs a file"),
+    ],
+)
+def test_an_unusable_baseline_is_named(options: list[str], said: str, run: Run) -> None:
+    code, output = run(TESTS, *options)
+    assert (code, said in output) == (4, True), output
 
 
 def test_without_torch_the_reason_is_given(run: Run) -> None:

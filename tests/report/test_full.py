@@ -1,4 +1,4 @@
-"""What the text report says, and how it looks on a terminal and in a pipe."""
+"""What the full report says, and how it looks on a terminal and in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from nosync_lint.finding import Confidence, Finding, Heat, Hop, Severity
 from nosync_lint.report import Hidden, Report
 from nosync_lint.report.formats import Style
-from nosync_lint.report.text import write
+from nosync_lint.report.full import write
 from nosync_lint.source import Span
 
 POOL = (

@@ -1,0 +1,89 @@
+"""Options of `check` about what is known and accepted: the baseline, a revision, and comments for all that is shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nosync_lint.commands import Refused
+from nosync_lint.config import Settings, display
+
+if TYPE_CHECKING:
+    from nosync_lint.report import Report
+
+
+def add_accepting(parser: argparse.ArgumentParser) -> None:
+    known = parser.add_argument_group("what is known")
+    known.add_argument("--since", metavar="REV", help="only what touches a file that changed since this git revision")
+    known.add_argument("--baseline", metavar="FILE", help="accept the findings that this file lists")
+    known.add_argument("--write-baseline", action="store_true", help="list what is found in the baseline, and exit")
+    known.add_argument("--prune-baseline", action="store_true", help="remove what is stale from the baseline")
+    known.add_argument("--add-ignore", metavar="REASON", help="add a comment to every line that is shown, and exit")
+
+
+def refuse_clashes(options: argparse.Namespace) -> None:
+    """Refuse options of which one makes no sense beside the other."""
+    given = [
+        name
+        for name in ("--explain", "--write-baseline", "--prune-baseline", "--add-ignore")
+        if getattr(options, name[2:].replace("-", "_")) not in (None, False)
+    ]
+    if len(given) > 1:
+        raise Refused(f"{given[0]} and {given[1]} cannot be used together: run one after the other")
+    if options.explain is not None and options.since is not None:
+        raise Refused("--explain and --since cannot be used together: a line is explained whatever has changed")
+    for name in ("since", "baseline"):
+        if getattr(options, name) is not None and not getattr(options, name).strip():
+            raise Refused(f"--{name} is empty: name a {'git revision' if name == 'since' else 'file'}")
+    if options.add_ignore is not None:
+        from nosync_lint.add_ignore import BadReason, check_reason
+
+        try:
+            check_reason(options.add_ignore, Settings().today)
+        except BadReason as error:
+            raise Refused(f"--add-ignore: {error}") from error
+
+
+def with_baseline(options: argparse.Namespace, settings: Settings) -> Settings:
+    """The settings with the baseline of the command line."""
+    return replace(settings, baseline=os.path.abspath(options.baseline)) if options.baseline else settings
+
+
+def asked_of_run(options: argparse.Namespace) -> dict[str, Any]:
+    """What a run is told about what was before."""
+    update = "write" if options.write_baseline else "prune" if options.prune_baseline else ""
+    return {"since": options.since or "", "update": update}
+
+
+def save(options: argparse.Namespace, report: Report) -> int | None:
+    """Write the baseline, or comments, where that is asked for. Gives the exit code where nothing is left to report."""
+    if report.baseline is not None and not report.failures:
+        path = report.baseline.path
+        count = sum(entry.count for entry in report.baseline.entries)
+        try:
+            _replace_text(path, report.baseline.text())
+        except OSError as error:
+            raise Refused(f"{path}: cannot be written: {error.strerror}") from error
+        name = display(path.resolve(), Path.cwd())
+        print(f"{name}: {count} findings accepted in {len(report.baseline.entries)} entries", file=sys.stderr)
+        return 0 if options.write_baseline else None
+    if options.add_ignore is not None and not report.failures:
+        from nosync_lint.add_ignore import add_ignores
+
+        added = add_ignores(report.findings, report.sources, options.add_ignore, Settings().today)
+        for text in added.left:
+            print(f"not covered: {text}", file=sys.stderr)
+        comments, files = f"{added.comments} comment", f"{added.files} file"
+        print(f"added {comments}{'s'[: added.comments != 1]} in {files}{'s'[: added.files != 1]}", file=sys.stderr)
+        return 1 if added.left else 0
+    return None
+
+
+def _replace_text(path: Path, text: str) -> None:
+    from nosync_lint.add_ignore import replace_content
+
+    replace_content(path, text.encode())
