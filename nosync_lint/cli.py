@@ -9,18 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from nosync_lint import __version__
-from nosync_lint.commands import (
-    Refused,
-    check,
-    clean,
-    completion,
-    config,
-    graph,
-    init,
-    rule,
-    server,
-    waivers,
-)
+from nosync_lint.commands import Refused, check, clean, completion, config, graph, init, rule, server, waivers
 from nosync_lint.config import ConfigError
 
 

@@ -40,7 +40,7 @@ HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 class Judged:
     """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover.
 
-    `unshown` are those that heat or confidence hide; they have no fingerprint.
+    `unshown` are those that heat, confidence or `per-file-ignores` hide; they have no fingerprint.
     """
 
     findings: tuple[Finding, ...]
@@ -84,7 +84,8 @@ def judge(
     sites: Callable[[str], Sequence[object]] | None = None,
 ) -> Judged:
     """Every selected rule on every site, or on those that `sites` gives. A rule that crashes is a failure that names
-    it; the others go on."""
+    it; the others go on. Where only what touches some files is asked for, only that is counted as hidden, and the
+    findings are all those of the files that were judged: what is compared with a baseline must be whole."""
     judging = _Judging(program, settings, pragmas, texts)
     last = [rule for rule in rules if "suppression" in rule.sites]
     given: dict[str, Sequence[object]] = {"bad-file": bad_files, "configured-name": names}
@@ -171,25 +172,21 @@ class _Judging:
             fix=judgement.fix,
         )  # fmt: skip
         suppressed = self._suppression(finding, rule, place, covering)
-        asked = self._is_asked_for(finding)
+        asked = self._program.touched is None or touches(finding, self._program.touched)
         if self._ignores.cover(rule, filename):
             self._hidden["ignored"] += asked
+            self._unshown += [finding] * asked
         elif suppressed is not None:
             self._hidden["suppressed"] += asked
-            self._suppressed += [suppressed] * asked
+            self._suppressed.append(suppressed)
         elif judgement.confidence.rank < self._least:
             self._hidden[judgement.confidence.value] += asked
-            self._unshown += [finding] * asked
+            self._unshown.append(finding)
         elif heat is not None and heat not in self._heats:
             self._hidden[heat.value] += asked
-            self._unshown += [finding] * asked
+            self._unshown.append(finding)
         else:
             self._found.append((finding, rule, place))
-
-    def _is_asked_for(self, finding: Finding) -> bool:
-        """Whether everything is asked for, or the finding touches the files that are."""
-        touched = self._program.touched
-        return touched is None or touches(finding, touched)
 
     def _suppression(
         self, finding: Finding, rule: Rule, place: Place | None, covering: Pragma | None
@@ -220,7 +217,7 @@ class _Judging:
         suppressed = sorted(self._suppressed, key=lambda one: one.finding.order)
         named = self._fingerprinted([*findings, *(one.finding for one in suppressed)])
         return Judged(
-            tuple(filter(self._is_asked_for, named[: len(findings)])),
+            tuple(named[: len(findings)]),
             Hidden(**self._hidden),
             tuple(dict.fromkeys(self._failures)),
             tuple(
@@ -277,6 +274,5 @@ class _Judging:
 
 def identify(finding: Finding, texts: Texts) -> Identity:
     """What a finding is known by, under the file name that it has."""
-    lines = texts.lines(finding.filename)
-    text = snippet(lines, finding.span, is_python(Path(finding.filename)), finding.message)
+    text = snippet(texts.lines(finding.filename), finding.span, is_python(Path(finding.filename)), finding.message)
     return Identity(finding.filename, finding.scope, finding.code, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +63,8 @@ def run(
     update: str = "",
     selected: Sequence[Rule] | None = None,
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+    """Lint the given files and folders, with the selected rules or those that the settings select. Raises
+    `MissingPath` and `ConfigError`; everything else is in the report.
 
     With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
@@ -72,7 +74,7 @@ def run(
     start = time.perf_counter()
     was = before(settings, paths, since, update)
     return ask(
-        lambda linked: report_of(linked, settings, start, was, selected),
+        lambda linked: report_of(linked, settings, selected, was, start),
         paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay, touching=touching,
     )  # fmt: skip
 
@@ -166,11 +168,10 @@ def ask(
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
+    reported = progress or _silent
     try:
         return with_room(
-            lambda: question(
-                _linked(paths, settings, jobs or default_jobs(), cache, progress or _silent, overlay or {}, touching)
-            )
+            lambda: question(_linked(paths, settings, jobs or default_jobs(), cache, reported, overlay or {}, touching))
         )
     finally:
         if collecting:
@@ -218,17 +219,9 @@ def _linked(
     return Linked(found, indexed, targets, program)
 
 
-def report_of(
-    linked: Linked,
-    settings: Settings,
-    start: float,
-    was: Before | None = None,
-    selected: Sequence[Rule] | None = None,
-) -> Report:
-    """What the selected rules, or those that the settings select, say of the reported files. `was` is what this is
-    compared with, by default the baseline of the settings."""
+def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, was: Before, start: float) -> Report:
+    """What the selected rules, or those that the settings select, say of the reported files, held against what was."""
     files, program = linked.found.files, linked.program
-    was = before(settings, (), "", "") if was is None else was
     selected = select(settings) if selected is None else selected
     texts = Texts(files)
     pragmas = linked.pragmas(settings, texts)
@@ -241,6 +234,8 @@ def report_of(
         configured_names(settings, program),
         texts,
     )
+    if program.touched is not None:
+        was = replace(was, changed=frozenset(map(os.path.realpath, program.touched)))
     settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
     notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
@@ -253,7 +248,8 @@ def report_of(
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
     """A report that knows who owns the files it names."""
-    owned = owners(root, (file for file in files if file.name in report.sources))
+    named = {one.filename for one in (*report.findings, *(accepted.finding for accepted in report.suppressed))}
+    owned = owners(root, (file for file in files if file.name in named))
     notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
     return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 

@@ -94,7 +94,9 @@ def settle(was: Before, judged: Judged, run: Run) -> Settled:
             if compared.moved:
                 count = len(compared.moved)
                 notes.append(f"{count} entries of the baseline moved with their code: --prune-baseline writes it down")
-    if was.changed is not None:
+    if run.program.touched is not None:
+        judged = _touching(run.program.touched, judged)
+    elif was.changed is not None:
         judged = _without_unchanged(was, judged)
     return Settled(_with_later(judged, sites, run), tuple(notes), baseline)
 
@@ -108,7 +110,7 @@ def accepted(was: Before, judged: Judged, run: Run) -> frozenset[Finding]:
 
 
 def _scene(baseline: Baseline, run: Run) -> Scene:
-    name, project = baseline.naming(), run.program.project
+    name, project, touched = baseline.naming(), run.program.project, run.program.touched
 
     @cache
     def scopes() -> frozenset[tuple[str, str]]:
@@ -117,7 +119,7 @@ def _scene(baseline: Baseline, run: Run) -> Scene:
 
     return Scene(
         name,
-        frozenset(map(name, run.files)),
+        frozenset(map(name, run.files if touched is None else run.files & touched)),
         frozenset(rule.code for rule in run.rules),
         frozenset(rule.code for rule in all_rules()),
         lambda file: (baseline.path.parent / file).exists(),
@@ -147,16 +149,32 @@ def _without_accepted(judged: Judged, compared: Comparison) -> Judged:
 
 
 def _stale_entries(was: Before, baseline: Baseline, compared: Comparison) -> Iterable[StaleEntry]:
-    name = display(baseline.path.resolve(), Path.cwd())
+    here, folder = Path.cwd(), baseline.path.resolve().parent
+    name = display(folder / baseline.path.name, here)
     for entry, there in compared.stale:
-        if was.is_changed(str(baseline.path.parent / entry.identity.file)):
-            yield StaleEntry(name, Span(entry.row, 1, entry.row, 1), entry.name, entry.count, there)
+        source = Path(os.path.normpath(folder / entry.identity.file))
+        if was.is_changed(str(source)):
+            place = Span(entry.row, 1, entry.row, 1)
+            yield StaleEntry(name, place, display(source, here), entry.name, entry.count, there)
 
 
 def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterable[BudgetCheck]:
+    if run.program.touched is not None:
+        return  # a number about the whole project
     for check, files in check_budgets(run.program, run.settings.budgets, findings, run.root):
         if any(map(was.is_changed, (check.filename, *files))):
             yield check
+
+
+def _touching(files: frozenset[str], judged: Judged) -> Judged:
+    """Only what touches some files. What does not was not all judged, so it is not counted."""
+    suppressed = tuple(one for one in judged.suppressed if touches(one.finding, files))
+    return replace(
+        judged,
+        findings=tuple(one for one in judged.findings if touches(one, files)),
+        suppressed=suppressed,
+        hidden=replace(judged.hidden, baselined=sum(one.form == "baseline" for one in suppressed)),
+    )
 
 
 def _without_unchanged(was: Before, judged: Judged) -> Judged:

@@ -74,10 +74,12 @@ class Suppression:
 
 @dataclass(frozen=True, slots=True)
 class StaleEntry:
-    """An entry of the baseline that asks for more findings than there are: kind of site "baseline-entry"."""
+    """An entry of the baseline that asks for more findings than there are: kind of site "baseline-entry". `source` is
+    the file that it is about."""
 
     filename: str
     span: Span
+    source: str
     name: str
     listed: int
     found: int

@@ -18,6 +18,7 @@ from nosync_lint.cli import main
 from nosync_lint.config import Settings, load_config
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.finding import Finding, Heat
+from nosync_lint.ratchet import Before
 from nosync_lint.report.explanation import write_explanation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -342,7 +343,7 @@ def test_every_finding_of_the_demo_is_explained(monkeypatch: pytest.MonkeyPatch)
     settings = load_config(ROOT / "demo" / "pyproject.toml")
 
     def question(linked: pipeline.Linked) -> None:
-        findings = pipeline.report_of(linked, settings, 0.0).findings
+        findings = pipeline.report_of(linked, settings, None, Before(), 0.0).findings
         assert len(findings) >= 5
         for finding in findings:
             told = explained(linked, settings, finding)
@@ -358,7 +359,9 @@ def test_a_finding_of_every_rule_in_the_samples_is_explained(monkeypatch: pytest
     settings = Settings(heat="any", min_confidence="possible", target_torch=">=2.9")
 
     def question(linked: pipeline.Linked) -> None:
-        by_rule = {finding.code: finding for finding in pipeline.report_of(linked, settings, 0.0).findings}
+        by_rule = {
+            finding.code: finding for finding in pipeline.report_of(linked, settings, None, Before(), 0.0).findings
+        }
         assert len(by_rule) > 20
         for code, finding in by_rule.items():
             told = explained(linked, settings, finding)

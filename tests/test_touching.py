@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nosync_lint.cli import main
 from nosync_lint.config import Settings, find_config, load_config
 from nosync_lint.finding import Confidence, Finding, Hop, Severity
 from nosync_lint.pipeline import run
@@ -180,3 +182,42 @@ def test_all_files_touch_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     project(tmp_path, CHAINED)
     monkeypatch.chdir(tmp_path)
     assert lint(*CHAINED).findings == lint().findings
+
+
+def test_a_baseline_accepts_the_same_as_in_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two equal findings the first is accepted; the change touches the second, which stays new."""
+    project(tmp_path, CHAINED)
+    monkeypatch.chdir(tmp_path)
+    entry = {"file": "deep.py", "scope": "", "code": "NSL201", "snippet": "x.item()", "count": 1}
+    (both,) = {(one.scope, one.code) for one in lint().findings if one.code == "NSL201" and "twice" not in one.scope}
+    entry["scope"] = both[0]
+    (tmp_path / "base.jsonl").write_text('{"nosync-lint-baseline": 1}\n' + json.dumps(entry) + "\n")
+    whole = lint(baseline="base.jsonl")
+    assert [one.scope for one in whole.findings if one.code == "NSL201"] == ["read_twice"]
+    assert [one.code for one in lint("other.py", baseline="base.jsonl").findings] == ["NSL201", "NSL001"]
+    assert lint("step.py", baseline="base.jsonl").findings == ()
+
+
+def test_a_stale_entry_is_told_where_its_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project(tmp_path, CHAINED)
+    monkeypatch.chdir(tmp_path)
+    entry = {"file": "step.py", "scope": "forward", "code": "NSL201", "snippet": "x.item()", "count": 1}
+    (tmp_path / "base.jsonl").write_text('{"nosync-lint-baseline": 1}\n' + json.dumps(entry) + "\n")
+    assert [one.code for one in lint("step.py", baseline="base.jsonl").findings] == ["NSL005", "NSL201"]
+    assert [one.code for one in lint("place.py", baseline="base.jsonl").findings] == ["NSL201"]
+
+
+def test_budgets_are_a_matter_of_whole_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project(tmp_path, CHAINED)
+    (tmp_path / "nosync-lint.toml").write_text('[budgets]\n"again" = 5\n')
+    monkeypatch.chdir(tmp_path)
+    assert "NSL007" in [one.code for one in lint().findings]
+    assert [one.code for one in lint("deep.py").findings] == ["NSL201", "NSL201"]
+
+
+@pytest.mark.parametrize("option", [("--since", "HEAD"), ("--write-baseline",), ("--prune-baseline",)])
+def test_options_about_the_whole_project_are_refused_beside_it(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--touching", *option]) == 2
+    assert f"--touching and {option[0]} cannot be used together" in capsys.readouterr().err

@@ -34,6 +34,11 @@ def refuse_clashes(options: argparse.Namespace) -> None:
     ]
     if len(given) > 1:
         raise Refused(f"{given[0]} and {given[1]} cannot be used together: run one after the other")
+    for name in (*given, *(("--since",) if options.since is not None else ())):
+        if options.touching and name != "--add-ignore":
+            raise Refused(
+                f"--touching and {name} cannot be used together: --touching is about the files that are given"
+            )
     if options.explain is not None and options.since is not None:
         raise Refused("--explain and --since cannot be used together: a line is explained whatever has changed")
     for name in ("since", "baseline"):

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if show(options, settings):
         return 0
     (paths, touching), asked = _asked_for(options, settings), asked_of_run(options)
-    report = ask(options, lambda given: lint(paths, settings, touching=touching, overlay=overlay, **given, **asked))
+    report = ask(options, lambda given: lint(paths, settings, overlay=overlay, touching=touching, **given, **asked))
     saved = save(options, report)
     if saved is not None:
         return saved

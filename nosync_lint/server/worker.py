@@ -23,6 +23,7 @@ from nosync_lint.index.cuda import cuda_comment_places
 from nosync_lint.index.pragmas import comment_places
 from nosync_lint.index.records import Unreadable
 from nosync_lint.pipeline import Linked, Unanswerable, ask, explanation_of, report_of
+from nosync_lint.ratchet import before
 from nosync_lint.registry import RulesMissing
 from nosync_lint.report import Report
 from nosync_lint.server.messages import Answer, Check, Checked, Explain, Request, Trouble, pack, receive
@@ -67,9 +68,10 @@ def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
     config = find_config(Path.cwd())
     settings = load_config(config) if config is not None else Settings()
     paths = [str(path) for path in check.documents]
+    was = before(settings, paths, "", "")
 
     def answer(linked: Linked) -> None:
-        say(_checked(linked, report_of(linked, settings, start)))
+        say(_checked(linked, report_of(linked, settings, None, was, start)))
         while True:
             request = requests.get()
             assert isinstance(request, Explain)
