@@ -1,4 +1,4 @@
-"""The names in a configuration, held against the program: what names nothing is told."""
+"""The names and paths that a configuration lists, as sites of the rule that tells which of them name nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nosync_lint.source import Span
 
 
 def configured_names(settings: Settings, program: Program) -> list[ConfiguredName]:
-    """Every name and path in the configuration, with whether the project has it."""
+    """Every name, with whether the linked program has it."""
     if settings.path is None:
         return []
     folder = settings.path.parent

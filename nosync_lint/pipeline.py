@@ -78,7 +78,8 @@ def run(
 
     With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
-    has the baseline that is to be written, and this writes nothing.
+    has the baseline that is to be written, and this writes nothing. `selected` are the rules to ask, by default those
+    that the settings select.
     """
     start = time.perf_counter()
     was = before(settings, paths, since, update)

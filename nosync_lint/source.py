@@ -146,12 +146,10 @@ def encode(text: str, is_python: bool) -> bytes:
     """The bytes that `decode` reads as a text. Where its declared encoding cannot hold it, those in UTF-8: their reader
     tells what is wrong."""
     data = text.encode("utf-8", "surrogatepass")
-    if not is_python:
-        return data
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding = encoding_of(data, is_python)
         return data if encoding.startswith("utf-8") else text.encode(encoding)
-    except (SyntaxError, LookupError, UnicodeError):
+    except (UnreadableFile, LookupError, UnicodeError):
         return data
 
 

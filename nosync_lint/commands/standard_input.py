@@ -11,6 +11,8 @@ from nosync_lint.commands import Refused
 from nosync_lint.report import Report
 
 DASH = "-"
+WRITING = ("add_ignore", "write_baseline", "prune_baseline")
+"""Options that change files by what was found in them."""
 
 
 def add(group: argparse._ArgumentGroup) -> None:
@@ -25,6 +27,9 @@ def take(options: argparse.Namespace) -> dict[Path, bytes]:
     name: str | None = options.stdin_filename
     if name is None and DASH not in options.paths:
         return {}
+    writing = [flag for flag in WRITING if getattr(options, flag) not in (None, False)]
+    if writing:
+        raise Refused(f"--{writing[0].replace('_', '-')} is about files on disk, and standard input stands for one")
     if any(path not in (DASH, name) for path in options.paths):
         raise Refused("standard input stands for one file: give `-` alone, with its name as --stdin-filename")
     name = name or DASH

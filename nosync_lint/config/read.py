@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nosync_lint.config.globs import common_folder
 from nosync_lint.config.rows import Rows
 from nosync_lint.config.settings import KEYS, TABLE, Budget, ConfigError, FileIgnore, Key, RuleTable, Settings
 
@@ -64,7 +65,8 @@ def project_config(paths: Sequence[str]) -> Path | None:
         folder = Path(path) if os.path.isdir(path) else Path(path).parent
         found[find_config(folder.resolve())] = path
     if len(found) > 1:
-        common = find_config(Path(os.path.commonpath([os.path.abspath(path) for path in paths])))
+        above = common_folder([Path(os.path.abspath(path)) for path in paths])
+        common = find_config(above) if above is not None else None
         if common is not None:
             return common
         named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))

@@ -97,23 +97,21 @@ class _Drafts:
 
 
 def ignore(document: Document, finding: Finding) -> Edit | None:
-    """The edit that covers a finding by a comment on one of its rows: a new one, or a name more in the one there is."""
-    if document.closed is None:
-        return None
+    """The edit that covers a finding by a comment beside it: a new one, or a name more in the one that is there."""
     lines, span = document.lines, finding.span
-    rows = [row for row in dict.fromkeys((span.end_row, span.row)) if row <= len(lines)]
-    for row in rows:
+    rows = range(span.row, min(span.end_row, len(lines)) + 1)
+    places = [document.places[row] for row in rows if row in document.places]
+    for row in (*rows, *places):
         found = _IGNORE.search(lines[row - 1])
         if found is not None:
             column = found.end("names") + 1
             return Edit(Span(row, column, row, column), f", {finding.name}" if found["names"].strip() else finding.name)
-    for row in rows:
-        if row not in document.closed:
-            line = lines[row - 1]
-            mark = "#" if is_python(document.home.path) else "//"
-            end = Span(row, len(line.rstrip()) + 1, row, len(line) + 1)
-            return Edit(end, f"  {mark} nosync-lint: ignore[{finding.name}]")
-    return None
+    if not places:
+        return None
+    row, line = places[0], lines[places[0] - 1]
+    mark = "#" if is_python(document.home.path) else "//"
+    end = Span(row, len(line.rstrip()) + 1, row, len(line) + 1)
+    return Edit(end, f"  {mark} nosync-lint: ignore[{finding.name}]")
 
 
 def _clash(made: Sequence[Edit], more: Sequence[Edit]) -> bool:

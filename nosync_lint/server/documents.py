@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,8 +35,8 @@ class Home:
 
 @dataclass
 class Document:
-    """An open document. `found` is what was found in the version `checked`, and `closed` its rows that take no comment
-    at their end; None where it could not be read."""
+    """An open document. `found` is what was found in the version `checked`, and `places` are the rows at whose end a
+    comment about a row may stand."""
 
     uri: str
     home: Home
@@ -44,7 +44,7 @@ class Document:
     version: int | None
     checked: int | None = None
     found: tuple[Finding, ...] = ()
-    closed: frozenset[int] | None = field(default=None)
+    places: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def is_current(self) -> bool:

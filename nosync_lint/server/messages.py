@@ -34,11 +34,11 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found. Files have absolute paths. `closed` are the rows of each document with findings that take no
-    comment at their end, where it can be read. `failures` and `notes` are those of the report."""
+    """What a check found. Files have absolute paths. `places` are, for each document that has findings and can be read,
+    the rows at whose end a comment about a row may stand. `failures` and `notes` are those of the report."""
 
     findings: tuple[Finding, ...]
-    closed: Mapping[str, frozenset[int]]
+    places: Mapping[str, Mapping[int, int]]
     failures: tuple[str, ...]
     notes: tuple[str, ...]
 

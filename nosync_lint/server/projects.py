@@ -62,7 +62,7 @@ class Project:
                 path = str(document.home.path)
                 document.checked = version
                 document.found = tuple(one for one in answer.findings if one.filename == path)
-                document.closed = answer.closed.get(path)
+                document.places = answer.places.get(path, {})
         self._tell(answer, checked)
 
     async def explain(self, document: Document, row: int) -> Explanation | None:

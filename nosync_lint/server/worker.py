@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,7 +19,8 @@ from typing import BinaryIO
 from nosync_lint.config import ConfigError, Settings, find_config, load_config
 from nosync_lint.discover import MissingPath
 from nosync_lint.finding import Finding, Hop
-from nosync_lint.index.comments import closed_rows
+from nosync_lint.index.cuda import cuda_comment_places
+from nosync_lint.index.pragmas import comment_places
 from nosync_lint.index.records import Unreadable
 from nosync_lint.pipeline import Linked, Unanswerable, ask, explanation_of, report_of
 from nosync_lint.ratchet import before
@@ -82,12 +83,16 @@ def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
 def _checked(linked: Linked, report: Report) -> Checked:
     findings = tuple(_absolute(finding) for finding in report.findings)
     flagged = {finding.filename for finding in findings}
-    closed = {
-        str(file.path): closed_rows(decode(file.content, file.is_python), file.is_python)
+    places = {
+        str(file.path): _places(decode(file.content, file.is_python), file.is_python)
         for file, facts in zip(linked.found.files, linked.indexed, strict=True)
         if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
     }
-    return Checked(findings, closed, report.failures, report.notes)
+    return Checked(findings, places, report.failures, report.notes)
+
+
+def _places(text: str, is_python: bool) -> Mapping[int, int]:
+    return comment_places(text) if is_python else {row: row for row in cuda_comment_places(text)}
 
 
 def _explained(linked: Linked, settings: Settings, request: Explain) -> Answer:

@@ -9,7 +9,8 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from nosync_lint.finding import Applicability, Confidence, Edit, Finding, Fix, Severity
-from nosync_lint.index.comments import closed_rows
+from nosync_lint.index.cuda import cuda_comment_places
+from nosync_lint.index.pragmas import comment_places
 from nosync_lint.server.actions import FIX_ALL, actions, ignore
 from nosync_lint.server.documents import Document, Home
 from nosync_lint.source import Span
@@ -28,8 +29,8 @@ def fix(*edits: Edit, how: Applicability = Applicability.SAFE) -> Fix:
 
 def document(text: str, *found: Finding, name: str = "a.py") -> Document:
     path = Path("/p") / name
-    closed = closed_rows(text, path.suffix == ".py")
-    return Document(f"file:///p/{name}", Home(Path("/p"), path), text, 3, 3, found, closed)
+    places = comment_places(text) if path.suffix == ".py" else {row: row for row in cuda_comment_places(text)}
+    return Document(f"file:///p/{name}", Home(Path("/p"), path), text, 3, 3, found, places)
 
 
 def made(one: Document, *only: str) -> list[types.CodeAction]:
@@ -131,19 +132,18 @@ IGNORED = {
         Span(1, 1, 1, 5),
         "x[i] = 1  # nosync-lint: ignore[item-read, scalar-index-write] slow\n",
     ),
-    "the last row of several": ("x[\ni\n] = 1\n", Span(1, 1, 3, 2), "x[\ni\n] = 1  # nosync-lint: ignore[scalar-index-write]\n"),
-    "a continuation": (
-        "x[i] \\\n= 1\n",
-        Span(1, 1, 1, 5),
-        None,
+    "several rows": ("x[\ni\n] = 1\n", Span(1, 1, 3, 2), "x[  # nosync-lint: ignore[scalar-index-write]\ni\n] = 1\n"),
+    "a continuation": ("x[i] \\\n= 1\n", Span(1, 1, 1, 5), "x[i] \\\n= 1  # nosync-lint: ignore[scalar-index-write]\n"),
+    "a string that goes on": (
+        "f('''\na''',\n x[i])\n",
+        Span(1, 1, 1, 3),
+        "f('''\na''',  # nosync-lint: ignore[scalar-index-write]\n x[i])\n",
     ),
-    "a string that goes on": ("f('''\na''',\n x[i])\n", Span(1, 1, 1, 3), None),
-    "a string that ended": (
-        "f('''\na''', x[i])\n",
-        Span(1, 1, 2, 12),
-        "f('''\na''', x[i])  # nosync-lint: ignore[scalar-index-write]\n",
+    "a formatted string": (
+        "f(f'''{x}\na''')\n",
+        Span(1, 1, 1, 3),
+        "f(f'''{x}\na''')  # nosync-lint: ignore[scalar-index-write]\n",
     ),
-    "a formatted string": ("f(f'''{x}\na''',\n x[i])\n", Span(1, 1, 1, 3), None),
 }  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def test_cuda_sources_have_comments_of_their_own() -> None:
 
 def test_a_document_that_could_not_be_read_or_has_changed_has_no_actions() -> None:
     one = document(TEXT, finding(Span(1, 1, 1, 5)))
-    one.closed = None
+    one.places = {}
     assert made(one) == []
     two = document(TEXT, finding(Span(1, 1, 1, 5)))
     two.version = 4
