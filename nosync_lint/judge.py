@@ -119,8 +119,10 @@ class _Judging:
     def __init__(
         self, program: Program, settings: Settings, pragmas: Mapping[str, Sequence[Pragma]], texts: Texts
     ) -> None:
+        from nosync_lint.registry import page
         from nosync_lint.registry import rules as all_rules
 
+        self._page = page
         self.known = {word for rule in all_rules() for word in (rule.code, rule.slug())}
         self._program, self._texts = program, texts
         self._ignores = FileIgnores(settings)
@@ -181,6 +183,7 @@ class _Judging:
             judgement.cure, heat, flow, judgement.evidence, judgement.related, root, judgement.sink,
             scope=place.function.record.qualname if place is not None and place.function is not None else "",
             fix=judgement.fix,
+            url=self._page(rule),
         )  # fmt: skip
         suppressed = self._suppression(finding, rule, place, covering)
         asked = self._program.touched is None or touches(finding, self._program.touched)

@@ -8,7 +8,7 @@ import inspect
 import pkgutil
 import re
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, metadata
 
 from nosync_lint.finding import RuleFacts, Severity
 from nosync_lint.rule import Retired, Rule
@@ -151,4 +151,21 @@ def documentation(rule: Rule) -> str:
 
 def facts(rule: Rule) -> RuleFacts:
     """What reports say of a rule."""
-    return RuleFacts(rule.code, rule.slug(), rule.severity, summary(rule), documentation(rule), rule.sites)
+    return RuleFacts(rule.code, rule.slug(), rule.severity, summary(rule), documentation(rule), rule.sites, page(rule))
+
+
+def page(rule: Rule) -> str:
+    """The address of a rule's page; empty for rules of others, and where our distribution names no site."""
+    ours = type(rule).__module__.startswith(f"{PACKAGE}.")
+    return f"{_site()}/rules/{rule.slug()}.html" if ours and _site() else ""
+
+
+@cache
+def _site() -> str:
+    """Where our documentation is published: the project URL `Documentation` of the installed distribution."""
+    try:
+        named: list[str] = metadata("nosync-lint").get_all("Project-URL") or []
+    except PackageNotFoundError:  # imported from a path
+        return ""
+    urls = [url.removeprefix("Documentation, ").rstrip("/") for url in named if url.startswith("Documentation, ")]
+    return urls[0] if urls else ""

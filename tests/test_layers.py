@@ -61,7 +61,6 @@ MAY_IMPORT = {
         "source",
         "suppression",
     },
-    "configured_names": {"config", "link", "rule", "source"},
     "rules": {"finding", "link", "rule"},
     "schema": {"config", "registry", "rule"},
     "selection": {"config", "finding", "registry", "rule"},

@@ -22,7 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, nearest_rule, rules, summary
+    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, nearest_rule, page, rules, summary
 
     try:
         if not options.all and not options.name:
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
                 "options": [
                     {"name": one.name, "default": one.default, "description": one.about} for one in rule.options
                 ],
-                "explanation": documentation(rule),
+                "explanation": documentation(rule), "url": page(rule) or None,
             }
             for rule in chosen
         ]  # fmt: skip
