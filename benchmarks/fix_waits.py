@@ -2,7 +2,7 @@
 
     python -m benchmarks.fix_waits --python PATH
 
-PATH is an interpreter with a CUDA build of torch, the cases are those of `tests/fix/cases.py`. Kernels do nothing there,
+PATH is an interpreter with a CUDA build of torch, the cases are those of `tests/fix/cases.py`. Kernels do nothing,
 so that values are not compared, and what needs them fails before it waits.
 """
 
