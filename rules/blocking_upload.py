@@ -38,7 +38,7 @@ class BlockingUpload(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("blocking-upload",)
-    recipes = ("pinned-staging",)
+    recipes = ("pinned-staging", "full-scalar")
 
     @staticmethod
     @cache
@@ -72,6 +72,12 @@ class BlockingUpload(Rule):
         given = argument_parts(site.expr, ("non_blocking",))
         if site.operand.kind != "tensor" or func[0] != "attr" or given is None or site.verdict.row == _MODULE:
             return None
+        made = func[1]  # a number on its way to the device
+        number = made[0] == "call" and made[1][-1] == "tensor" and len(made[2]) == 1 and made[2][0][0] == "const"
+        device = func[2] == "to" and len(site.expr[2]) == 1 and program.value(site, site.expr[2][0]).kind == "device"
+        if number and device and not made[3] and not site.expr[3] and made[1][0] == "attr":
+            filled = "{receiver.receiver}.full((), {receiver.args[0]}, device={args[0]})"
+            return Rewrite("full-scalar", Applicability.SAFE, "Fill the tensor on the device", filled)
         if func[2] == "copy_" and len(site.expr[2]) == 1:
             copy = f"{{receiver}}.copy_({{args[0]}}{pin}, non_blocking=True)"
             return Rewrite("pinned-staging", told, message, copy)

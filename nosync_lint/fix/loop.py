@@ -54,7 +54,8 @@ def improve(report: Report, ask: Ask, sources: Sources) -> Draft:
         if more:
             undone = _blamed(made, more)
             draft.rejected.update(finding.fingerprint for finding in undone)
-            draft.notes += [f"{_place(one)}: not fixed: what it would become is reported, too" for one in undone]
+            told = ", ".join(sorted({f"{code} in {scope or filename}" for filename, scope, code in more}))
+            draft.notes += [f"{_place(one)}: not fixed: with it, there would be more of {told}" for one in undone]
             continue
         draft.contents |= changed
         draft.fixed += made

@@ -214,15 +214,17 @@ def _replaced(template: str, text: str, parts: Mapping[str, Part]) -> list[tuple
     pieces = _pieces(template, text, parts)
     if pieces is None:
         return None
-    found, last = list[tuple[int, int, str]](), 0
+    found, last, closed = list[tuple[int, int, str]](), 0, False
     for literal, part in pieces:
         end = part.start if part is not None else len(text)
         if end < last:
             return None
         old = text[last:end]
-        new = _between(old, literal, part is None)
+        # the line break before the end belongs to a bracket that may be closed by now
+        new = literal if closed and part is None and "#" not in old else _between(old, literal, part is None)
         if new != old:
             found.append((last, end, new))
+            closed = closed or ")" in literal
         last = part.end if part is not None else end
     return found
 

@@ -41,7 +41,7 @@ def _write(path: Path, data: bytes, like: os.stat_result) -> None:
         made = os.fstat(file.fileno())
         if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
             os.fchown(file.fileno(), like.st_uid, like.st_gid)
-        os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
+        os.chmod(path, stat.S_IMODE(like.st_mode))
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -198,6 +198,12 @@ CASES = {
             table[0, other] = value
             return table
     """, grid),
+    "device-scalar into float8": Case("device-scalar", "safe", """
+        def f(table: torch.Tensor, index: torch.Tensor, value: float):
+            short, index = table.to("cuda", torch.float8_e4m3fn), index.to("cuda", torch.int64)
+            short[index] = 2.0
+            return short.to(torch.float32)
+    """, lambda draw: rows(draw, torch.float32)),
     "masked-fill by a 0-dim mask": Case("masked-fill", "safe", """
         def f(table: torch.Tensor, flag: torch.Tensor):
             table, flag = table.to("cuda", torch.int64), flag.to("cuda", torch.bool).reshape(())
@@ -244,6 +250,11 @@ CASES = {
         def f(n: int):
             return torch.as_tensor([n], device="cuda")
     """, lambda draw: {"n": draw.size()}),
+    "full-scalar, a number that is moved": Case("full-scalar", "safe", """
+        def f(x: torch.Tensor):
+            x = x.to("cuda", torch.float32)
+            return torch.tensor(0.5).to(x.device) + x
+    """, lambda draw: {"x": draw.floats(3)}),
     "full-scalar, like another": Case("full-scalar", "safe", """
         def f(x: torch.Tensor, n: float):
             return x.to("cuda", torch.int32).new_tensor(n)

@@ -68,6 +68,11 @@ CALLS = {
         "y = f(\n    x,  # here\n)",
         "y = f(\n    x, flag=True,  # here\n)",
     ),
+    "a call more": (
+        "{function}({args[0]}, flag=True).to({args[d]}, late=True)",
+        "y = f(\n    x,\n    d=d,\n)",
+        "y = f(\n    x, flag=True).to(d, late=True)",
+    ),
     "an argument less": ("{receiver}.g({args[0]})", "a.f(x, flag=False)", "a.g(x)"),
     "in the middle of an expression": ("{receiver}.g({args[0]})", "z = [1 + a.f(x) , 2]", "z = [1 + a.g(x) , 2]"),
     "parts that trade places": ("where({args[0]}, {receiver})", "t.fill(m)", "where(m, t)"),

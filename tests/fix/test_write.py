@@ -61,7 +61,7 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
         replace_content(tmp_path / "a.py", b"old", b"new")
 
 
-@pytest.mark.parametrize("call", ["fsync", "fchmod", "replace"])
+@pytest.mark.parametrize("call", ["fsync", "chmod", "replace"])
 def test_a_write_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     path = file_of(tmp_path)
 
