@@ -260,6 +260,9 @@ CLASHES = [
     (["--write-baseline", "--since", "HEAD"], "--since cannot be used with --write-baseline"),
     (["--explain", "grid.py:3", "--add-ignore", "x"], "--explain and --add-ignore cannot be used together"),
     (["--explain", "grid.py:3", "--since", "x"], "--explain and --since cannot be used together"),
+    (["--add-ignore", "x", "--fix"], "--add-ignore and fixes cannot be used together"),
+    (["--write-baseline", "--diff"], "--write-baseline and fixes cannot be used together"),
+    (["--prune-baseline", "-"], "--prune-baseline writes files and cannot be used with standard input"),
     (["--baseline", ""], "--baseline is empty"),
     (["--baseline", "no/where.jsonl", "--write-baseline"], "there is no folder"),
 ]

@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "registry": {"finding", "rule"},
     "report": {"answers", "finding", "source"},
     "suppression": {"finding", "index", "rule", "source"},
-    "add_ignore": {"finding", "index", "registry", "source", "suppression"},
+    "add_ignore": {"finding", "fix", "index", "registry", "source", "suppression"},
     "budgets": {"config", "finding", "link", "rule", "source"},
     "configured_names": {"config", "link", "rule", "source"},
     "fix": {"config", "finding", "index", "report", "rule", "source"},
