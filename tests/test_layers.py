@@ -45,7 +45,6 @@ MAY_IMPORT = {
     "registry": {"finding", "rule"},
     "report": {"answers", "finding", "source"},
     "suppression": {"finding", "index", "rule", "source"},
-    "add_ignore": {"finding", "fix", "index", "registry", "source", "suppression"},
     "budgets": {"config", "finding", "link", "rule", "source"},
     "configured_names": {"config", "link", "rule", "source"},
     "fix": {"config", "finding", "index", "report", "rule", "source"},
@@ -64,6 +63,7 @@ MAY_IMPORT = {
     "rules": {"finding", "link", "rule"},
     "schema": {"config", "registry", "rule"},
     "selection": {"config", "finding", "registry", "rule"},
+    "add_ignore": {"finding", "fix", "index", "registry", "source", "suppression"},
     "judge": {
         "config",
         "finding",
