@@ -240,11 +240,18 @@ def _linked(
     return Linked(found, indexed, targets, program)
 
 
-def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, was: Before, start: float) -> Report:
+def report_of(
+    linked: Linked,
+    settings: Settings,
+    selected: Sequence[Rule] | None,
+    was: Before,
+    start: float,
+    texts: Texts | None = None,
+) -> Report:
     """What the selected rules, or those that the settings select, say of the reported files, held against what was."""
     files, program = linked.found.files, linked.program
     selected = select(settings) if selected is None else selected
-    texts = Texts(files)
+    texts = texts or Texts(files)
     pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
@@ -277,10 +284,10 @@ def fixed_report(
 ) -> Report:
     """What the rules say once the fixes are made that are wanted."""
     files = linked.found.files
-    report = report_of(linked, settings, selected, was, start)
+    texts = Texts(files)
+    report = report_of(linked, settings, selected, was, start, texts)
     if fix is Fixing.NOTHING:
         return report
-    texts = Texts(files)
     facts = {file.name: one for file, one in zip(files, linked.indexed, strict=True) if file.is_python}
     sources = Sources(
         lambda name: data if (data := texts.data(name)) is not None and index_one(data, True) == facts[name] else None,
@@ -449,12 +456,7 @@ def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, un
 
 
 def _report(
-    linked: Linked,
-    judged: Judged,
-    texts: Texts,
-    notes: tuple[str, ...],
-    seconds: float,
-    fail_on: Severity,
+    linked: Linked, judged: Judged, texts: Texts, notes: tuple[str, ...], seconds: float, fail_on: Severity
 ) -> Report:
     files, cells = linked.found.files, linked.cells
     shown = [*judged.findings, *(one.finding for one in judged.suppressed)]

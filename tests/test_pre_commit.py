@@ -156,6 +156,7 @@ def test_no_file_is_no_failure(project: Hooked) -> None:
 
 def test_the_project_hook_runs_on_push_and_by_hand_only(project: Hooked) -> None:
     assert "nosync-lint (whole project)" not in project.pre_commit("run", "--all-files").stdout
+    git(project.folder, "checkout", ".")  # the fix hook ran, too
     done = project.pre_commit("run", "--hook-stage", "manual", "nosync-lint-project", "--all-files")
     assert (done.returncode, "5 shown" in done.stdout) == (1, True)
 

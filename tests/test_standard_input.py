@@ -119,8 +119,11 @@ def _limit(folder: Path) -> str:
     [
         (("-", "hot.py"), "standard input stands for one file: give `-` alone, with its name as --stdin-filename"),
         (("--stdin-filename", "a.py", "hot.py"), "standard input stands for one file"),
-        (("-", "--add-ignore", "because"), "--add-ignore is about files on disk, and standard input stands for one"),
-        (("-", "--write-baseline", "--baseline", "b.toml"), "--write-baseline is about files on disk"),
+        (("-", "--add-ignore", "because"), "--add-ignore writes files and cannot be used with standard input"),
+        (
+            ("-", "--write-baseline", "--baseline", "b.toml"),
+            "--write-baseline writes files and cannot be used with standard input",
+        ),
         (("-", "--stdin-filename", "."), "--stdin-filename .: is a folder; name the file that standard input stands"),
     ],
 )
