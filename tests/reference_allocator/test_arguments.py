@@ -28,6 +28,9 @@ class Index:
     def __index__(self) -> int:
         return 4
 
+    def __repr__(self) -> str:
+        return "Index()"  # the name of a test must be the same in every process
+
 
 NO_COUNTS = [None, 4.0, True, torch.tensor(4), Index(), "4"]
 """What is no plain int. A bool is one to `isinstance`, and a tensor to `%` and `<`."""
