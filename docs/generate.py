@@ -116,6 +116,7 @@ def page(rule: Rule) -> str:
         f"Severity **{rule.severity.value}**. {heat}. Since {rule.since}.{_standing(rule)}",
         f"## Why it matters\n\n{sections['Why it matters']}",
         f"## Instead\n\n{sections['Instead']}",
+        *_fixes(rule),
         f"## Flagged\n\n{_sample(rule, 'flagged')}",
         f"## Clean\n\n{_sample(rule, 'clean')}",
         f"## Missed alarms\n\n{sections['Missed alarms']}",
@@ -131,6 +132,13 @@ def _standing(rule: Rule) -> str:
     """Where a rule is in its life, unless it simply runs."""
     told = {Status.STABLE: "", Status.PREVIEW: " In preview.", Status.DEPRECATED: " Deprecated."}[rule.status]
     return told + ("" if rule.default else " Runs only where it is selected.")
+
+
+def _fixes(rule: Rule) -> Iterator[str]:
+    """The recipes by which a rule's findings can be fixed."""
+    if rule.recipes:
+        links = ", ".join(f"[{recipe}](../fixes.md#{recipe})" for recipe in rule.recipes)
+        yield f"## Fixes\n\n{links}: what they mean, when they are safe, and what they change for streams."
 
 
 def index() -> str:
@@ -169,7 +177,7 @@ def _sections(rule: Rule) -> dict[str, str]:
 def _sample(rule: Rule, kind: str) -> str:
     """The sample file of a kind, or the files of the sample folder, as fenced code. Raises `Undocumented`."""
     folder = FIXTURES / rule.slug()
-    files = sorted(path for path in folder.glob(f"{kind}.*") if path.is_file())[:1]
+    files = sorted(path for path in folder.glob(f"{kind}.*") if path.is_file() and ".fixed." not in path.name)[:1]
     titled = not files
     if titled:
         files = sorted(path for path in (folder / kind).rglob("*") if path.is_file() and path.name[0] != ".")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from datetime import date
 from pathlib import Path
 
 from nosync_lint.finding import Finding
+from nosync_lint.fix.write import NotWritten, replace_content
 from nosync_lint.index import Indexed, index_one
 from nosync_lint.index.cuda import cuda_comment_places
 from nosync_lint.index.cuda_records import CudaIndex
@@ -86,7 +86,7 @@ def add_ignores(findings: Sequence[Finding], sources: Mapping[str, Sequence[str]
         try:
             comments += _add_to_file(Path(os.path.realpath(filename)), found, sources.get(filename, ()), reason, today)
             files += 1
-        except (Uncovered, UnreadableFile, OSError) as error:
+        except (Uncovered, NotWritten, UnreadableFile, OSError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             left += [_told(finding, why) for finding in found]
     return Added(comments, files, tuple(left))
@@ -111,7 +111,7 @@ def _add_to_file(path: Path, findings: Sequence[Finding], lines: Sequence[str], 
         raise Uncovered(f"the reason cannot be written in the encoding {error.encoding}") from error
     above = sorted(row for row, alone in edits if alone)
     _check(index_one(data, is_python), index_one(new, is_python), findings, above, written, today)
-    replace_content(path, new)
+    replace_content(path, data, new)
     return len(edits)
 
 
@@ -184,25 +184,3 @@ def _without_comments(facts: ModuleIndex | CudaIndex) -> ModuleIndex | CudaIndex
 
 def _moved(row: int, above: Sequence[int]) -> int:
     return row + sum(other <= row for other in above)
-
-
-def replace_content(path: Path, data: bytes) -> None:
-    """Give a file another content at once, and keep its mode. Raises `OSError`, and then the old content is there."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        if path.exists():
-            os.chmod(name, path.stat().st_mode & 0o7777)
-        else:
-            os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

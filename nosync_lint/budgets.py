@@ -40,7 +40,7 @@ def check_budgets(
         )
         check = BudgetCheck(
             _name(budget.file), Span(budget.row, 1, budget.row, 1), budget.root, budget.syncs, hops,
-            bool(roots) and all(_is_judged(one, root) for one in below),
+            bool(roots) and program.touched is None and all(_is_judged(one, root) for one in below),
         )  # fmt: skip
         yield check, frozenset(one.module.file.name for one in below)
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from nosync_lint import __version__
-from nosync_lint.commands import Refused, check, clean, config, graph, init, rule, waivers
+from nosync_lint.commands import Refused, check, clean, completion, config, graph, init, rule, server, waivers
 from nosync_lint.config import ConfigError
 
 
@@ -62,8 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"nosync-lint {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (check, graph, waivers, rule, config, init, clean):
+    for command in (check, graph, waivers, rule, config, init, clean, server):
         command.add(commands)
+    completion.add(commands, parser)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=_version)
     return parser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,19 @@ def discover(
     extra: Sequence[str] = (),
     gitignore: bool = True,
     config: Path | None = None,
+    overlay: Mapping[Path, bytes] | None = None,
 ) -> Discovered:
     """The files to link, each marked as reported or not. Raises `MissingPath`.
 
-    A path that is a file is taken whatever its suffix or the ignore rules say; excludes apply to it as well.
+    A path that is a file is taken whatever its suffix or the ignore rules say; excludes apply to it as well. `overlay`
+    holds what stands for files on disk, by their resolved paths; a file that is not there yet is linked with the rest.
     """
+    overlay = overlay or {}
     here = Path.cwd()
     given = [Path(path) for path in paths]
     for path, text in zip(given, paths, strict=True):
+        if Path(os.path.realpath(path)) in overlay:
+            continue
         if not os.path.lexists(path):
             raise MissingPath(f"{text}: no such file or folder; give a path that exists")
         if not path.exists():
@@ -62,10 +67,13 @@ def discover(
     for folder in [*roots, *((config.parent if config else here) / one for one in extra)]:
         for file in _walk(folder, gitignore, {}):
             reported.setdefault(file, False)
+    for path in overlay:
+        if not path.exists() and any(root in path.parents for root in roots):
+            reported.setdefault(path, any(folder in path.parents for folder in given))
     project = config.parent.resolve() if config is not None else here
     bases = {project, here} if project in here.parents else {project}  # from above, the way to the project says nothing
     files = [
-        SourceFile(path, name, flag)
+        SourceFile(path, name, flag, overlay.get(path))
         for path, flag in reported.items()
         for name in [display(path, here)]
         if not any(matches(display(path, base), glob) for base in bases for glob in exclude)
@@ -81,15 +89,18 @@ def project_roots(given: Iterable[Path], config: Path | None) -> list[Path]:
     found: list[Path] = []
     for path in given:
         folder = path if path.is_dir() else path.parent
-        root = next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git") or _is_root(one)), None)
-        if root is None:
-            root = folder
-            for one in (folder, *folder.parents):
-                if os.path.isfile(one / "__init__.py"):
-                    root = one
+        root = root_of(folder) or folder
         if root not in found:
             found.append(root)
     return [one for one in found if not any(other != one and other in one.parents for other in found)]
+
+
+def root_of(folder: Path) -> Path | None:
+    """The project that a folder without a configuration belongs to, or None where nothing tells."""
+    above = (folder, *folder.parents)
+    marked = next((one for one in above if os.path.exists(one / ".git") or _is_root(one)), None)
+    packages = [one for one in above if os.path.isfile(one / "__init__.py")]
+    return marked or (packages[-1] if packages else None)
 
 
 def _is_root(folder: Path) -> bool:

@@ -101,7 +101,6 @@ def _outcomes(
                 reasons.append("the baseline accepts it")
             if not reasons and rule is not None and rule.given:
                 reasons.append("the options of its rule leave it out")
-            reasons += ["the baseline accepts it"] if _key(finding) in known else []
         outcomes.append(Outcome(finding, " and ".join(reasons)))
     return tuple(outcomes), loose.failures
 

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nosync_lint.config import Settings
-from nosync_lint.finding import Confidence, Finding, Heat, Suppressed
+from nosync_lint.finding import Confidence, Finding, Fix, Heat, Suppressed
 from nosync_lint.fingerprint import Identity, snippet
+from nosync_lint.fix.rewrite import fix_of
 from nosync_lint.index.records import Pragma, span_of, unpack
 from nosync_lint.link.program import Place, Program, place_of
 from nosync_lint.notebook import joined, read_cells
 from nosync_lint.report import Hidden
 from nosync_lint.rule import BadFile, ConfiguredName, Judgement, Rule
 from nosync_lint.selection import FileIgnores
-from nosync_lint.source import CUDA_SUFFIXES, NOTEBOOK_SUFFIXES, Span, UnreadableFile, decode, read_source
+from nosync_lint.source import (
+    NOTEBOOK_SUFFIXES,
+    SourceFile,
+    Span,
+    UnreadableFile,
+    decode,
+    is_python,
+    lines_of,
+    read_source,
+)
 from nosync_lint.suppression import Suppressions
 from nosync_lint.touching import touches
 
@@ -31,7 +41,7 @@ HEATS = {"hot": {Heat.HOT}, "warm": {Heat.HOT, Heat.WARM}, "any": set(Heat)}
 class Judged:
     """The findings to show, how many are not shown, the rules that crashed, and the findings that comments cover.
 
-    `unshown` are those that heat or confidence hide; they have no fingerprint.
+    `unshown` are those that heat, confidence or `per-file-ignores` hide; they have no fingerprint.
     """
 
     findings: tuple[Finding, ...]
@@ -42,24 +52,35 @@ class Judged:
 
 
 class Texts:
-    """The lines of files by their names, read when first asked for."""
+    """The lines of files by their names, read when first asked for. What stands for a file on disk is taken for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Iterable[SourceFile] = ()) -> None:
+        self._data: dict[str, bytes | None] = {file.name: file.content for file in files if file.content is not None}
         self._lines: dict[str, list[str]] = {}
+
+    def data(self, filename: str) -> bytes | None:
+        """What a file holds; None where it cannot be read any more."""
+        if filename not in self._data:
+            try:
+                self._data[filename] = read_source(Path(filename), sys.maxsize)
+            except UnreadableFile:
+                self._data[filename] = None
+        return self._data[filename]
 
     def lines(self, filename: str) -> list[str]:
         """The lines of a file as the parser counts them; none where it cannot be read any more."""
         if filename not in self._lines:
+            path, data = Path(filename), self.data(filename)
             try:
-                path = Path(filename)
-                data = read_source(path, sys.maxsize)
-                if path.suffix.lower() in NOTEBOOK_SUFFIXES:
+                if data is None:
+                    text = ""
+                elif path.suffix.lower() in NOTEBOOK_SUFFIXES:
                     text = joined(read_cells(data))
                 else:
-                    text = decode(data, path.suffix.lower() not in CUDA_SUFFIXES)
-                self._lines[filename] = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+                    text = decode(data, is_python(path))
             except UnreadableFile:
-                self._lines[filename] = []
+                data = None
+            self._lines[filename] = [] if data is None else lines_of(text)
         return self._lines[filename]
 
 
@@ -107,7 +128,7 @@ class _Judging:
         self._ignores = FileIgnores(settings)
         self._heats = HEATS[settings.heat]
         self._least = Confidence(settings.min_confidence).rank
-        self._found: list[tuple[Finding, Rule, Place | None]] = []
+        self._found: list[tuple[Finding, Rule, Place | None, object]] = []
         self._suppressed: list[Suppressed] = []
         self._unshown: list[Finding] = []
         self._hidden: Counter[str] = Counter()
@@ -128,7 +149,7 @@ class _Judging:
             place = place_of(site)
             try:
                 for judgement in rule.judge(site, self._program):
-                    self._take(rule, judgement, place)
+                    self._take(rule, judgement, place, site)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a rule, possibly not ours, must not take the run down
@@ -138,7 +159,7 @@ class _Judging:
         where = f" at {place.filename}:{place.row}" if place else ""
         self._failures.append(f"rule {rule.code} {rule.slug()} crashed{where}: {type(error).__name__}: {error}")
 
-    def _take(self, rule: Rule, judgement: Judgement, place: Place | None) -> None:
+    def _take(self, rule: Rule, judgement: Judgement, place: Place | None, site: object) -> None:
         filename = judgement.filename or (place.filename if place else "")
         span = judgement.span or self._span(place)
         first, last = span.row, span.end_row
@@ -168,6 +189,7 @@ class _Judging:
         asked = self._program.touched is None or touches(finding, self._program.touched)
         if self._ignores.cover(rule, filename):
             self._hidden["ignored"] += asked
+            self._unshown += [finding] * asked
         elif suppressed is not None:
             self._hidden["suppressed"] += asked
             self._suppressed.append(suppressed)
@@ -178,7 +200,7 @@ class _Judging:
             self._hidden[heat.value] += asked
             self._unshown.append(finding)
         else:
-            self._found.append((finding, rule, place))
+            self._found.append((finding, rule, place, site))
 
     def _suppression(
         self, finding: Finding, rule: Rule, place: Place | None, covering: Pragma | None
@@ -201,7 +223,9 @@ class _Judging:
 
     def finish(self) -> Judged:
         kept = [
-            finding for finding, rule, place in self._found if place is None or self._confirmed(finding, rule, place)
+            finding if place is None or finding.fix else replace(finding, fix=self._fix(rule, place, site))
+            for finding, rule, place, site in self._found
+            if place is None or self._confirmed(finding, rule, place)
         ]
         sinks = Counter(finding.group for finding in kept if finding.group)
         findings = sorted(kept, key=lambda finding: finding.order)
@@ -239,6 +263,17 @@ class _Judging:
             return True
         return bool(m.findall(tree, shape))
 
+    def _fix(self, rule: Rule, place: Place, site: object) -> Fix | None:
+        """The fix that a rule offers for a site, as edits of the source."""
+        if place.pos is None or place.statement is None:
+            return None
+        try:
+            rewrite = rule.fix(site, self._program)
+        except Exception as error:
+            self._crashed(rule, place, error)
+            return None
+        return fix_of(rewrite, self._texts.lines(place.filename), place.pos, place.statement) if rewrite else None
+
     def _statement(self, place: Place) -> str:
         assert place.statement is not None
         row, column, end_row, end_column = unpack(place.statement)
@@ -266,6 +301,5 @@ class _Judging:
 
 def identify(finding: Finding, texts: Texts) -> Identity:
     """What a finding is known by, under the file name that it has."""
-    is_python = Path(finding.filename).suffix.lower() not in CUDA_SUFFIXES
-    text = snippet(texts.lines(finding.filename), finding.span, is_python, finding.message)
+    text = snippet(texts.lines(finding.filename), finding.span, is_python(Path(finding.filename)), finding.message)
     return Identity(finding.filename, finding.scope, finding.code, text)

@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from nosync_lint.answers import CallTree, Explanation
-from nosync_lint.config import ConfigError, Settings, display
+from nosync_lint.config import ConfigError, Settings
+from nosync_lint.configured_names import configured_names, file_name
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
 from nosync_lint.finding import Severity
+from nosync_lint.fix import Fixing
+from nosync_lint.fix.loop import Sources
+from nosync_lint.fix.repair import repaired
+from nosync_lint.fix.wanted import fixable_by
+from nosync_lint.fix.write import replace_content
 from nosync_lint.graph import graph
 from nosync_lint.in_cells import Cells
-from nosync_lint.index import Indexed, default_jobs, index
+from nosync_lint.index import Indexed, default_jobs, index, index_one
 from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda_records import CudaIndex
 from nosync_lint.index.records import ModuleIndex, Pragma, Unreadable
@@ -35,7 +41,7 @@ from nosync_lint.owners import owners
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
-from nosync_lint.rule import BadFile, ConfiguredName
+from nosync_lint.rule import BadFile, Rule
 from nosync_lint.selection import select, told_names
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
@@ -45,6 +51,12 @@ from nosync_lint.touching import touched
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the stage, what is done of it, and how much there is."""
+Overlay = Mapping[Path, bytes]
+"""What stands for files on disk, by their resolved paths: standard input, or the open buffers of an editor."""
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
 
 
 def run(
@@ -54,21 +66,26 @@ def run(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
     touching: Sequence[str] | None = None,
     since: str = "",
     update: str = "",
+    selected: Sequence[Rule] | None = None,
+    fix: Fixing = Fixing.NOTHING,
 ) -> Report:
-    """Lint the given files and folders. Raises `MissingPath` and `ConfigError`; everything else is in the report.
+    """Lint the given files and folders, with the selected rules or those that the settings select, and as `fix` says
+    fix them. Raises `MissingPath` and `ConfigError`; everything else is in the report.
 
     With `touching` only findings are reported that stand in one of these files or folders, or lead through one.
     `since` is a git revision: what touches no file that changed is left out. `update` is "write" or "prune": the report
-    has the baseline that is to be written, and this writes nothing.
+    has the baseline that is to be written, and this writes nothing. `selected` are the rules to ask, by default those
+    that the settings select.
     """
     start = time.perf_counter()
     was = before(settings, paths, since, update)
-    return _asked(
-        lambda linked: _run(linked, settings, was, start),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent, touching,
+    return ask(
+        lambda linked: fixed_report(linked, settings, selected, was, start, fix),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay, touching=touching,
     )  # fmt: skip
 
 
@@ -82,12 +99,13 @@ def explain(
     jobs: int = 0,
     cache: bool = True,
     progress: Progress | None = None,
+    overlay: Overlay | None = None,
 ) -> Explanation:
     """Why a row of a file, or of a cell of a notebook, is or is not reported. Raises `Unanswerable` for what is not
     linked."""
-    return _asked(
-        lambda linked: _explained(linked, settings, file, row, cell),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+    return ask(
+        lambda linked: explanation_of(linked, settings, file, row, cell),
+        paths, settings, jobs=jobs, cache=cache, progress=progress, overlay=overlay,
     )  # fmt: skip
 
 
@@ -101,9 +119,9 @@ def call_tree(
     progress: Progress | None = None,
 ) -> CallTree:
     """The calls from hot roots to findings under the given paths. Raises `Unanswerable` for a name of no hot root."""
-    return _asked(
+    return ask(
         lambda linked: _call_tree(linked, settings, roots),
-        paths, settings, jobs or default_jobs(), cache, progress or _silent,
+        paths, settings, jobs=jobs, cache=cache, progress=progress,
     )  # fmt: skip
 
 
@@ -119,6 +137,17 @@ class Linked:
     indexed: Sequence[Indexed]
     targets: tuple[str, ...]
     program: Program
+
+    def with_contents(self, contents: Mapping[str, bytes], settings: Settings) -> Linked:
+        """The same files, some with other contents."""
+        files = [replace(file, content=contents.get(file.name, file.content)) for file in self.found.files]
+        indexed = [
+            index_one(contents[file.name], file.is_python) if file.name in contents else one
+            for file, one in zip(files, self.indexed, strict=True)
+        ]
+        changed = self.program.touched
+        program = link(files, indexed, settings, self.targets, self.found.root, default_jobs(), changed)
+        return replace(self, found=replace(self.found, files=tuple(files)), indexed=indexed, program=program)
 
     @property
     def bad_files(self) -> list[BadFile]:
@@ -146,29 +175,34 @@ class Linked:
         return [BadFile(name, why, Span(1, 1, 1, 1)) for name, why in self.found.unlisted]
 
 
-def _asked(
+def ask(
     question: Callable[[Linked], T],
     paths: Sequence[str],
     settings: Settings,
-    jobs: int,
-    cache: bool,
-    progress: Progress,
+    *,
+    jobs: int = 0,
+    cache: bool = True,
+    progress: Progress | None = None,
+    overlay: Overlay | None = None,
     touching: Sequence[str] | None = None,
 ) -> T:
     """Link what the paths belong to and ask a question about it."""
     collecting = gc.isenabled()
     gc.disable()  # millions of small tuples that all live to the end
+    reported = progress or _silent
     try:
-        return with_room(lambda: question(_linked(paths, settings, jobs, cache, progress, touching)))
+        return with_room(
+            lambda: question(_linked(paths, settings, jobs or default_jobs(), cache, reported, overlay or {}, touching))
+        )
     finally:
         if collecting:
             gc.enable()
 
 
-def found_files(paths: Sequence[str], settings: Settings) -> Discovered:
+def found_files(paths: Sequence[str], settings: Settings, overlay: Overlay | None = None) -> Discovered:
     """The files that a run links, each marked as reported or not. Raises `MissingPath`."""
     exclude = (*settings.exclude, *settings.extend_exclude)
-    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path)
+    return discover(paths, exclude, settings.extra_sources, settings.respect_gitignore, settings.path, overlay)
 
 
 def _linked(
@@ -177,9 +211,10 @@ def _linked(
     jobs: int,
     cache: bool,
     progress: Progress,
+    overlay: Overlay,
     touching: Sequence[str] | None,
 ) -> Linked:
-    found = found_files(paths, settings)
+    found = found_files(paths, settings, overlay)
     changed = None if touching is None else touched(found.files, touching)
     if changed is not None and not changed:
         found = replace(found, files=())  # nothing could be reported
@@ -205,10 +240,11 @@ def _linked(
     return Linked(found, indexed, targets, program)
 
 
-def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Report:
+def report_of(linked: Linked, settings: Settings, selected: Sequence[Rule] | None, was: Before, start: float) -> Report:
+    """What the selected rules, or those that the settings select, say of the reported files, held against what was."""
     files, program = linked.found.files, linked.program
-    selected = select(settings)
-    texts = Texts()
+    selected = select(settings) if selected is None else selected
+    texts = Texts(files)
     pragmas = linked.pragmas(settings, texts)
     judged = judge(
         program,
@@ -216,7 +252,7 @@ def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Repor
         with_heat(settings, program),
         pragmas,
         [*linked.bad_files, *linked.unlisted],
-        _configured_names(settings, program),
+        configured_names(settings, program),
         texts,
     )
     if program.touched is not None:
@@ -227,27 +263,58 @@ def _run(linked: Linked, settings: Settings, was: Before, start: float) -> Repor
     comments = [pragma for found in pragmas.values() for pragma in found]
     notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
-    report = replace(report, rules=tuple(facts(rule) for rule in selected), baseline=settled.baseline)
+    report = replace(
+        report,
+        rules=tuple(facts(rule) for rule in selected),
+        baseline=settled.baseline,
+        fixable=fixable_by(settings),
+    )
     return _with_owners(report, files, linked.found.root)
+
+
+def fixed_report(
+    linked: Linked, settings: Settings, selected: Sequence[Rule] | None, was: Before, start: float, fix: Fixing
+) -> Report:
+    """What the rules say once the fixes are made that are wanted."""
+    files = linked.found.files
+    report = report_of(linked, settings, selected, was, start)
+    if fix is Fixing.NOTHING:
+        return report
+    texts = Texts(files)
+    facts = {file.name: one for file, one in zip(files, linked.indexed, strict=True) if file.is_python}
+    sources = Sources(
+        lambda name: data if (data := texts.data(name)) is not None and index_one(data, True) == facts[name] else None,
+        lambda data: not isinstance(index_one(data, True), Unreadable),
+    )
+    paths = {file.name: file.path for file in files}
+    write = (lambda name, old, new: replace_content(paths[name], old, new)) if fix is Fixing.WRITE else None
+
+    def asked(contents: Mapping[str, bytes]) -> Report:
+        now = linked.with_contents(contents, settings) if contents else linked
+        return report_of(now, settings, selected, was, start)
+
+    return repaired(report, asked, sources, write)
 
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
     """A report that knows who owns the files it names."""
-    owned = owners(root, (file for file in files if file.name in report.sources))
+    named = {one.filename for one in (*report.findings, *(accepted.finding for accepted in report.suppressed))}
+    owned = owners(root, (file for file in files if file.name in named))
     notes = (f"nobody is known to own anything: {owned.trouble}",) if owned.trouble else ()
     return replace(report, owners=owned.by_name, notes=(*report.notes, *notes))
 
 
-def _explained(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
+def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell: int | None = None) -> Explanation:
+    """Why a row of a file is or is not reported. Raises `Unanswerable` for a file that is not linked."""
     path = Path(file).resolve()
     source = next((one for one in linked.found.files if one.path == path), None)
     program = linked.program
-    names = _configured_names(settings, program)
+    names = configured_names(settings, program)
     is_config = settings.path is not None and settings.path.resolve() == path
     if source is None and not is_config:
         raise Unanswerable(_not_linked(linked, file, path))
-    texts = Texts()
-    name = source.name if source is not None else _file_name(settings.path)
+    texts = Texts(linked.found.files)
+    name = source.name if source is not None else file_name(settings.path)
     cells = linked.cells
     if cell is not None or cells.numbers(name):
         row = _row_of_cell(cells, name, cell, row)
@@ -301,7 +368,7 @@ def _shown_folder(folder: Path) -> str:
 
 def _call_tree(linked: Linked, settings: Settings, roots: Sequence[str]) -> CallTree:
     program = linked.program
-    texts = Texts()
+    texts = Texts(linked.found.files)
     selected = select(settings)
     pragmas = linked.pragmas(settings, texts)
     judged = judge(program, selected, replace(settings, heat="hot"), pragmas, (), (), texts)
@@ -336,7 +403,7 @@ def link(
         targets,
         [Contract(one.base, one.method, one.argument) for one in settings.contract],
         [
-            Census("census", _file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
+            Census("census", file_name(one.file), Span(one.row, 1, one.row, 1), one.files, one.matches, one.where)
             for one in settings.census
         ],
         root,
@@ -422,63 +489,7 @@ def _bad_files(files: Sequence[SourceFile], indexed: Sequence[Indexed]) -> list[
     ]
 
 
-def _configured_names(settings: Settings, program: Program) -> list[ConfiguredName]:
-    if settings.path is None:
-        return []
-    folder = settings.path.parent
-    unmatched, captured = set(program.unmatched_roots), program.capture.unmatched()
-    untold = set(program.roots.told.unmatched())
-    names = [
-        _configured_name(settings, key, kind, name, "correct the name or remove it", name not in missing)
-        for key, kind, listed, missing in (
-            ("hot", "hot root", settings.configured_hot, unmatched),
-            ("cold", "cold stop", settings.cold, unmatched),
-            ("capture", "capture function", settings.capture, captured),
-            ("waits", "function that waits", settings.waits, untold),
-            ("cures", "function that cures", settings.cures, untold),
-            ("returns-device", "function", settings.returns_device, untold),
-            ("returns-host", "function", settings.returns_host, untold),
-        )
-        for name in listed
-    ]
-    names += [
-        ConfiguredName(
-            _file_name(one.file), Span(one.row, 1, one.row, 1), "hot root", one.root,
-            "correct the name or remove it", one.root not in unmatched,
-        )
-        for one in settings.budgets
-    ]  # fmt: skip
-    names += [
-        _configured_name(
-            settings, "extra-sources", "path", name, "correct the path or remove it", (folder / name).exists()
-        )
-        for name in settings.extra_sources
-    ]
-    names += [
-        ConfiguredName(
-            _file_name(one.file), Span(one.row, 1, one.row, 1), "contract", f"{one.base}.{one.method}({one.argument})",
-            "correct the names or remove the contract", program.keeps(Contract(one.base, one.method, one.argument)),
-        )
-        for one in settings.contract
-    ]  # fmt: skip
-    return names
-
-
-def _configured_name(settings: Settings, key: str, kind: str, name: str, cure: str, exists: bool) -> ConfiguredName:
-    row = settings.row(key)
-    return ConfiguredName(_file_name(settings.file(key)), Span(row, 1, row, 1), kind, name, cure, exists)
-
-
-def _file_name(path: Path | None) -> str:
-    """A configuration file as findings name it."""
-    return display(path.resolve(), Path.cwd()) if path is not None else ""
-
-
 def cache_folder(settings: Settings) -> Path:
     """Where the index cache lives: beside the configuration, unless it is given from elsewhere."""
     folder = Path(settings.cache_dir)
     return folder if folder.is_absolute() or settings.path is None else settings.path.parent / folder
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    pass

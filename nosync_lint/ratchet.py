@@ -110,7 +110,7 @@ def accepted(was: Before, judged: Judged, run: Run) -> frozenset[Finding]:
 
 
 def _scene(baseline: Baseline, run: Run) -> Scene:
-    name, project = baseline.naming(), run.program.project
+    name, project, touched = baseline.naming(), run.program.project, run.program.touched
 
     @cache
     def scopes() -> frozenset[tuple[str, str]]:
@@ -119,7 +119,7 @@ def _scene(baseline: Baseline, run: Run) -> Scene:
 
     return Scene(
         name,
-        frozenset(map(name, run.files)),
+        frozenset(map(name, run.files if touched is None else run.files & touched)),
         frozenset(rule.code for rule in run.rules),
         frozenset(rule.code for rule in all_rules()),
         lambda file: (baseline.path.parent / file).exists(),
@@ -149,10 +149,13 @@ def _without_accepted(judged: Judged, compared: Comparison) -> Judged:
 
 
 def _stale_entries(was: Before, baseline: Baseline, compared: Comparison) -> Iterable[StaleEntry]:
-    name = display(baseline.path.resolve(), Path.cwd())
+    here, folder = Path.cwd(), baseline.path.resolve().parent
+    name = display(folder / baseline.path.name, here)
     for entry, there in compared.stale:
-        if was.is_changed(str(baseline.path.parent / entry.identity.file)):
-            yield StaleEntry(name, Span(entry.row, 1, entry.row, 1), entry.name, entry.count, there)
+        source = Path(os.path.normpath(folder / entry.identity.file))
+        if was.is_changed(str(source)):
+            place = Span(entry.row, 1, entry.row, 1)
+            yield StaleEntry(name, place, display(source, here), entry.name, entry.count, there)
 
 
 def _budget_checks(was: Before, findings: Sequence[Finding], run: Run) -> Iterable[BudgetCheck]:

@@ -6,10 +6,11 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, entry_points, metadata
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, metadata
 
-from nosync_lint.finding import RuleFacts
+from nosync_lint.finding import RuleFacts, Severity
 from nosync_lint.rule import Retired, Rule
 
 PACKAGE = "nosync_lint.rules"
@@ -17,12 +18,28 @@ ENTRY_POINTS = "nosync_lint.rules"
 
 
 class RulesMissing(Exception):
-    """The rules package cannot be imported: nosync-lint runs from a bare checkout."""
+    """The rules cannot be loaded: from a bare checkout, or because of a plugin. The text says what cures it."""
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """One instance of every rule, by code. Raises `RulesMissing` in a checkout that is not installed."""
+    """One instance of every rule, by code. Raises `RulesMissing`."""
+    found = {rule.code: rule for rule in _own()}
+    slugs = {rule.slug(): rule for rule in found.values()}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        origin = f"entry point `{entry.name}` of {ENTRY_POINTS}{f' in {entry.dist.name}' if entry.dist else ''}"
+        for rule in _plugged(entry, origin):
+            clash = found.get(rule.code) or slugs.get(rule.slug())
+            if clash is not None:
+                raise RulesMissing(
+                    f"{origin}: {rule.code} {rule.slug()} has the code or name of {clash.code} {clash.slug()} in "
+                    f"{type(clash).__module__}; rename it or uninstall its package"
+                )
+            found[rule.code] = slugs[rule.slug()] = rule
+    return tuple(sorted(found.values(), key=lambda rule: rule.code))
+
+
+def _own() -> list[Rule]:
     try:
         package = importlib.import_module(PACKAGE)
     except ModuleNotFoundError as error:
@@ -37,15 +54,45 @@ def rules() -> tuple[Rule, ...]:
             for _, cls in inspect.getmembers(module, inspect.isclass)
             if issubclass(cls, Rule) and cls.__module__ == module.__name__ and not inspect.isabstract(cls)
         ]
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            loaded = entry.load()
-            found += [cls() for cls in (loaded if isinstance(loaded, list | tuple) else [loaded])]
-        except Exception as error:
-            raise RulesMissing(f"entry point `{entry.name}` of {ENTRY_POINTS} cannot be used: {error}") from error
-        if not all(isinstance(rule, Rule) for rule in found):
-            raise RulesMissing(f"entry point `{entry.name}` of {ENTRY_POINTS} names something that is no rule")
-    return tuple(sorted(found, key=lambda rule: rule.code))
+    return found
+
+
+def _plugged(entry: EntryPoint, origin: str) -> list[Rule]:
+    """The rules of an entry point, which names a rule or a list of them. Raises `RulesMissing`."""
+    try:
+        loaded = entry.load()
+    except (Exception, SystemExit) as error:  # code that is not ours
+        raise RulesMissing(
+            f"{origin}: cannot be loaded: {type(error).__name__}: {error}; repair or uninstall its package"
+        ) from error
+    found = []
+    for one in loaded if isinstance(loaded, list | tuple) else [loaded]:
+        told = fault(one)
+        if told:
+            raise RulesMissing(f"{origin}: `{getattr(one, '__name__', one)}` {told}; repair or uninstall its package")
+        found.append(one())
+    return found
+
+
+def fault(cls: object) -> str:
+    """Why something cannot be used as a rule of a plugin; empty where it can."""
+    if not (inspect.isclass(cls) and issubclass(cls, Rule)):
+        return "is no class that derives from `nosync_lint.rule.Rule`"
+    if inspect.isabstract(cls):
+        return "has no `judge`"
+    missing = [name for name in ("code", "since", "severity", "sites") if not hasattr(cls, name)]
+    if missing:
+        return f"has no `{missing[0]}`"
+    code, severity, sites = (getattr(cls, name) for name in ("code", "severity", "sites"))
+    if not isinstance(code, str) or not re.fullmatch(r"(?!NSL)[A-Z]{3}\d{3}", code):
+        return f"has the code {code!r}: it takes three capital letters, not NSL, and three digits"
+    if not isinstance(severity, Severity):
+        return f"has the severity {severity!r}: it takes a `Severity`"
+    if not isinstance(sites, tuple) or not sites:
+        return f"has the sites {sites!r}: it takes a tuple of kinds of sites"
+    if not inspect.getdoc(importlib.import_module(cls.__module__)):
+        return "has no documentation: the docstring of its module tells what it is about"
+    return ""
 
 
 @cache

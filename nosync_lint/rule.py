@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from nosync_lint.finding import Confidence, Fix, Hop, Severity
+from nosync_lint.finding import Applicability, Confidence, Fix, Hop, Severity
 from nosync_lint.source import Span
 
 if TYPE_CHECKING:
@@ -39,6 +39,28 @@ class Judgement:
     related: tuple[Hop, ...] = ()
     sink: str | None = None
     fix: Fix | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """How a site is written so that it does not wait.
+
+    `template` is the new text of the expression at the site, or of its whole `statement`. Parts of the old text stand
+    in braces, and keep their every character: `{target}`, `{index}`, `{index[0]}` and `{value}` of a subscript or a
+    store, `{function}`, `{receiver}`, `{args[0]}` and `{args[device]}` of a call. What stands between them gives way
+    to what stands between them in the template, where it differs.
+
+    The lines of the statements `removed` go, which stand at packed places. With `hoisted` the line of the statement
+    moves before the loop that it stands in, and the template is empty.
+    """
+
+    recipe: str
+    applicability: Applicability
+    message: str
+    template: str
+    statement: bool = False
+    removed: tuple[int, ...] = ()
+    hoisted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +96,12 @@ class Suppression:
 
 @dataclass(frozen=True, slots=True)
 class StaleEntry:
-    """An entry of the baseline that asks for more findings than there are: kind of site "baseline-entry"."""
+    """An entry of the baseline that asks for more findings than there are: kind of site "baseline-entry". `source` is
+    the file that it is about."""
 
     filename: str
     span: Span
+    source: str
     name: str
     listed: int
     found: int
@@ -140,8 +164,8 @@ class Rule(ABC):
 
     `sites` names the kinds of site the rule is asked about. `heated` says whether the defect is about lines
     that run (then heat and chain are added) or about a contract (then `flow` is the rule's own evidence). A rule whose
-    `default` is false is asked only where it is selected. `severity` may be another one in a project, and `options` are
-    what else may be said of it there.
+    `default` is false is asked only where it is selected. `recipes` names the rewrites that it offers. In a project
+    `severity` may be another one, and `options` are what else may be said of it there.
     """
 
     code: ClassVar[str]
@@ -153,6 +177,7 @@ class Rule(ABC):
     status: ClassVar[Status] = Status.STABLE
     options: ClassVar[tuple[Option, ...]] = ()
     given: Mapping[str, Any] = MappingProxyType({})
+    recipes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def slug(cls) -> str:
@@ -177,6 +202,18 @@ class Rule(ABC):
     @abstractmethod
     def judge(self, site: object, program: Program) -> Iterator[Judgement]:
         """Yield what is wrong at `site`. Asks the program; never walks syntax."""
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        """How `site`, which is judged and shown, can be written instead; None where nothing is known to mean the same.
+
+        What it rests on is checked against what is inferred: safe where that leaves no doubt.
+        """
+        return None
+
+
+def tier(sure: bool) -> Applicability:
+    """How far a rewrite may be applied, by whether all that it rests on is proven."""
+    return Applicability.SAFE if sure else Applicability.UNSAFE
 
 
 def waits(

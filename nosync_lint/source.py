@@ -7,7 +7,7 @@ import errno
 import io
 import stat
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,12 +30,14 @@ class SourceFile:
     """One file of the linked project.
 
     `name` is how the user sees it: relative to the working directory where possible, with `/`.
-    `reported` is false for files that are linked but lie outside the given paths.
+    `reported` is false for files that are linked but lie outside the given paths. `content` is what stands for the file
+    on disk where something does: standard input, or the open buffer of an editor.
     """
 
     path: Path
     name: str
     reported: bool = True
+    content: bytes | None = field(default=None, repr=False)
 
     @property
     def is_notebook(self) -> bool:
@@ -43,8 +45,12 @@ class SourceFile:
 
     @property
     def is_python(self) -> bool:
-        """Everything that is not C++ or CUDA by its name: scripts need no suffix."""
-        return self.path.suffix.lower() not in CUDA_SUFFIXES
+        return is_python(self.path)
+
+
+def is_python(path: Path) -> bool:
+    """Whether a file is not C++ or CUDA by its name: scripts need no suffix."""
+    return path.suffix.lower() not in CUDA_SUFFIXES
 
 
 class UnreadableFile(Exception):
@@ -56,26 +62,35 @@ class UnreadableFile(Exception):
         self.row = row
 
 
-def read_source(path: Path, max_size: int) -> bytes:
-    """The bytes of a file of at most `max_size` bytes. Raises `UnreadableFile` for everything that stops us."""
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise UnreadableFile("cannot be read: it is no regular file; name files and folders of source code")
-        size = found.st_size
-        if size > max_size:
-            raise UnreadableFile(
-                f"is {size:,} bytes, more than `max-file-size` ({max_size:,}); raise the option or exclude the file"
-            )
-        data = path.read_bytes()
-    except OSError as error:
-        gone = error.errno == errno.ENOENT
-        cure = "it went away during the run: run again" if gone else "fix its permissions or exclude it"
-        raise UnreadableFile(f"cannot be read: {error.strerror or error}; {cure}") from error
+def read_source(path: Path, max_size: int, content: bytes | None = None) -> bytes:
+    """The bytes of a file of at most `max_size` bytes: its `content`, else what is on disk. Raises `UnreadableFile` for
+    everything that stops us."""
+    data = _on_disk(path, max_size) if content is None else content
+    _check_size(len(data), max_size)
     if b"\0" in data:
         row = data[: data.index(b"\0")].count(b"\n") + 1
         raise UnreadableFile("contains a NUL byte; it is binary or damaged: repair or exclude it", row)
     return data
+
+
+def _on_disk(path: Path, max_size: int) -> bytes:
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise UnreadableFile("cannot be read: it is no regular file; name files and folders of source code")
+        _check_size(found.st_size, max_size)  # before it is in memory
+        return path.read_bytes()
+    except OSError as error:
+        gone = error.errno == errno.ENOENT
+        cure = "it went away during the run: run again" if gone else "fix its permissions or exclude it"
+        raise UnreadableFile(f"cannot be read: {error.strerror or error}; {cure}") from error
+
+
+def _check_size(size: int, max_size: int) -> None:
+    if size > max_size:
+        raise UnreadableFile(
+            f"is {size:,} bytes, more than `max-file-size` ({max_size:,}); raise the option or exclude the file"
+        )
 
 
 def encoding_of(data: bytes, is_python: bool) -> str:
@@ -99,6 +114,12 @@ def decode_python(data: bytes) -> str:
     return text
 
 
+def encode_python(text: str, like: bytes) -> bytes:
+    """Text in the encoding that the bytes of its file have, with their byte order mark."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(like).readline)
+    return text.encode(encoding)
+
+
 def decode_cuda(data: bytes) -> str:
     """C++ and CUDA source text, which has no coding line and is taken as UTF-8. Raises `UnreadableFile`."""
     return _decode(data, encoding_of(data, is_python=False))
@@ -114,6 +135,22 @@ def _decode(data: bytes, encoding: str) -> str:
         ) from error
     except (LookupError, UnicodeError) as error:  # codecs that are no text encodings, or refuse to decode
         raise UnreadableFile(f"declares the encoding {encoding}, which cannot be used; save it as UTF-8") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as parsers and editors count them, without their ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def encode(text: str, is_python: bool) -> bytes:
+    """The bytes that `decode` reads as a text. Where its declared encoding cannot hold it, those in UTF-8: their reader
+    tells what is wrong."""
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        encoding = encoding_of(data, is_python)
+        return data if encoding.startswith("utf-8") else text.encode(encoding)
+    except (UnreadableFile, LookupError, UnicodeError):
+        return data
 
 
 def decode(data: bytes, is_python: bool) -> str:

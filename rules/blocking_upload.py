@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import argument_parts
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import arguments, describe, outline, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -37,6 +38,7 @@ class BlockingUpload(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("blocking-upload",)
+    recipes = ("pinned-staging", "full-scalar")
 
     @staticmethod
     @cache
@@ -57,6 +59,33 @@ class BlockingUpload(Rule):
         else:
             what = f"`{outline(site.expr)}` copies {moved} to the device"
         yield waits(site, program, what, cure="" if site.verdict.row == _MODULE else _cure(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        pinned, func = site.operand.where == "pinned", site.expr[1]
+        told = Applicability.DISPLAY if pinned else Applicability.UNSAFE  # who writes to it next is not known
+        pin = "" if pinned else ".pin_memory()"
+        message = "Copy without waiting, from pinned memory"
+        if site.store is not None:
+            copy = f"{{target}}[{{index}}].copy_({{value}}{pin}, non_blocking=True)"
+            return Rewrite("pinned-staging", told, message, copy, statement=True)
+        given = argument_parts(site.expr, ("non_blocking",))
+        if site.operand.kind != "tensor" or func[0] != "attr" or given is None or site.verdict.row == _MODULE:
+            return None
+        made = func[1]  # a number on its way to the device
+        number = made[0] == "call" and made[1][-1] == "tensor" and len(made[2]) == 1 and made[2][0][0] == "const"
+        device = func[2] == "to" and len(site.expr[2]) == 1 and program.value(site, site.expr[2][0]).kind == "device"
+        if number and device and not made[3] and not site.expr[3] and made[1][0] == "attr":
+            filled = "{receiver.receiver}.full((), {receiver.args[0]}, device={args[0]})"
+            return Rewrite("full-scalar", Applicability.SAFE, "Fill the tensor on the device", filled)
+        if func[2] == "copy_" and len(site.expr[2]) == 1:
+            copy = f"{{receiver}}.copy_({{args[0]}}{pin}, non_blocking=True)"
+            return Rewrite("pinned-staging", told, message, copy)
+        switched = any(one[0] == "const" and isinstance(one[1], bool) for one in site.expr[2])  # by position
+        if func[2] not in ("to", "cuda") or switched:
+            return None
+        arguments = ", ".join([*given, "non_blocking=True"])
+        return Rewrite("pinned-staging", told, message, f"{{receiver}}{pin}.{func[2]}({arguments})")
 
 
 _MODULE = "h2d.module_to"

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, outline, receiver, spelled
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -34,6 +34,7 @@ class BuiltinOverDeviceTensor(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("builtin-over-device-tensor",)
+    recipes = ("device-reduction",)
 
     @staticmethod
     @cache
@@ -52,6 +53,30 @@ class BuiltinOverDeviceTensor(Rule):
         else:
             what = f"`{outline(site.expr)}` looks at one element after the other of {operand}"
         yield waits(site, program, what, cure=_cure(site), stops=", and waits for the stream each time")
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        name, given = site.expr[1][-1], site.expr[2]
+        module = program.local_name(site, "torch")
+        if site.expr[1][0] != "name" or site.expr[3] or any(one[0] in ("star", "comp") for one in given):
+            return None
+        if len(given) == 2 and name in _PAIRS:
+            function, bound = _PAIRS[name]
+            numbers = [place for place, one in enumerate(given) if one[0] == "const"]
+            if len(numbers) == 1:
+                made = f"{{args[{1 - numbers[0]}]}}.clamp({bound}={{args[{numbers[0]}]}})"
+            elif module and not numbers:
+                made = f"{module}.{function}({{args[0]}}, {{args[1]}})"
+            else:
+                return None
+        elif len(given) != 1 or name == "sorted":
+            return None
+        elif site.operand.rank == 0:
+            made = f"{module}.stack({{args[0]}}).{name}()" if module else ""
+        else:
+            made = f"{{args[0]}}.{name}()"
+        message = "Reduce on the device"
+        return Rewrite("device-reduction", Applicability.UNSAFE, message, made) if made else None
 
 
 _PAIRS = {"max": ("maximum", "min"), "min": ("minimum", "max")}

@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import argument_parts
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -38,6 +39,7 @@ class CheckedLinalg(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("checked-linalg",)
+    recipes = ("unchecked-linalg",)
 
     @staticmethod
     @cache
@@ -50,3 +52,31 @@ class CheckedLinalg(Rule):
         assert isinstance(site, Sync)
         what = f"`{wording(site.expr)}` of {describe(site.operand)} does not return before its outcome is known"
         yield waits(site, program, what)
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        func, module = site.expr[1], program.local_name(site, "torch")
+        given = argument_parts(site.expr, ("check_errors",))
+        if func[0] != "attr" or given is None or any(word == "out" for word, _ in site.expr[3]):
+            return None
+        name, told, message = func[2], Applicability.UNSAFE, "Leave out the check, which waits for the outcome"
+        if site.verdict.row == "la.check_asked":
+            return Rewrite("unchecked-linalg", told, message, f"{{receiver}}.{name}({', '.join(given)})")
+        if name in ("inverse", "cholesky") and module is not None and program.value(site, func[1]).kind == "tensor":
+            given = ["{receiver}", *given]
+        variant = {**_VARIANTS, "inverse": _VARIANTS["inv"]}.get(name)
+        if module is None or variant is None:
+            return None
+        return Rewrite(
+            "unchecked-linalg", told, message, f"{module}.linalg.{variant[0]}({', '.join(given)}){variant[1]}"
+        )
+
+
+_VARIANTS = {
+    "inv": ("inv_ex", ".inverse"),
+    "cholesky": ("cholesky_ex", ".L"),
+    "solve": ("solve_ex", ".result"),
+    "lu_factor": ("lu_factor_ex", "[:2]"),
+    "ldl_factor": ("ldl_factor_ex", "[:2]"),
+}
+"""The functions that leave the check to the caller, and where their result stands."""

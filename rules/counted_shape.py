@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import argument_parts
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -37,6 +38,7 @@ class CountedShape(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("counted-shape",)
+    recipes = ("num-classes",)
 
     @staticmethod
     @cache
@@ -50,3 +52,12 @@ class CountedShape(Rule):
         yield waits(
             site, program, f"`{wording(site.expr)}` takes the size or range of its result from {describe(site.operand)}"
         )
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        given = argument_parts(site.expr, ("num_classes",))
+        if site.verdict.row != "dyn.one_hot.auto" or given is None or len(site.expr[2]) > 1:
+            return None
+        sized = f"{{function}}({', '.join([*given, 'num_classes=...'])})"
+        message = "State the number of classes, which is to be put in place of the dots"
+        return Rewrite("num-classes", Applicability.DISPLAY, message, sized)

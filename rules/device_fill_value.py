@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 
 from nosync_lint.finding import Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import is_proven, runs_code
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, outline, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -35,6 +36,7 @@ class DeviceFillValue(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-fill-value",)
+    recipes = ("where-device-value", "put-device-value")
 
     @staticmethod
     @cache
@@ -47,6 +49,27 @@ class DeviceFillValue(Rule):
         assert isinstance(site, Sync)
         what = f"`{outline(site.expr)}` reads its value `{wording(site.spelled)}`, {describe(site.operand)}, back"
         yield waits(site, program, what, cure=_cure(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        _, func, given, words, _ = site.expr
+        module, value = program.local_name(site, "torch"), "{args[value]}" if words else f"{{args[{len(given) - 1}]}}"
+        if module is None or func[0] != "attr" or any(word != ("value", site.spelled) for word in words):
+            return None
+        target = program.value(site, func[1])
+        same = is_proven(target) and is_proven(site.operand) and target.ref == site.operand.ref
+        inside = func[2].endswith("_")
+        if target.kind == "tensor" and site.verdict.row == "write.masked_fill.cuda_value":
+            chosen = f"{module}.where({{args[0]}}, {value}, {{receiver}})"
+            chosen = f"{{receiver}}.copy_({chosen})" if inside else chosen
+            told = tier(same and not (inside and runs_code(func[1])) and site.operand.rank == 0)
+            return Rewrite("where-device-value", told, "Choose between the tensor and the value", chosen)
+        if target.kind != "tensor" or given[:1] != (("const", 0),) or len(given) + len(words) != 3:
+            return None
+        index = program.value(site, given[1])
+        sure = same and is_proven(index) and index.ref == "int64" and index.rank in (0, 1)
+        put = f"{{receiver}}.index_put{'_' if inside else ''}(({{args[1]}},), {value})"
+        return Rewrite("put-device-value", tier(sure), "Store the value from the device", put)
 
 
 def _cure(site: Sync) -> str:

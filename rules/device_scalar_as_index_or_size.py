@@ -21,11 +21,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import fits, is_number, is_proven, may_trade_places
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, outline, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -36,6 +37,7 @@ class DeviceScalarAsIndexOrSize(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-scalar-as-index-or-size",)
+    recipes = ("index-select", "masked-fill", "put-device-value")
 
     @staticmethod
     @cache
@@ -49,6 +51,27 @@ class DeviceScalarAsIndexOrSize(Rule):
         place = {"slice": "a bound of ", "tuple": "a part of ", "list": "a part of "}.get(site.spelled[0], "")
         read = f"{place}`{wording(site.spelled)}`, {describe(site.operand)},"
         yield waits(site, program, f"`{outline(site.expr)}` reads {read} back", cure=_cure(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        store, row = site.store, site.verdict.row
+        if row == "read.cuda0d_idx" and site.expr[0] == "sub" and site.expr[2] == site.spelled:
+            taken = "{target}.index_select(0, {index}).squeeze(0)"
+            return Rewrite("index-select", Applicability.UNSAFE, "Select by the device index, into a copy", taken)
+        if store is None or len(store.items) != 1 or store.write.op is not None:
+            return None
+        write, value, index = store.write, store.value, store.shape.parts[0][1]
+        sure = is_proven(store.target) and is_proven(index) and index.rank == 0
+        sure = sure and may_trade_places(write.value, (write.base, write.subscript))
+        if row == "write.cuda0d_bool" and is_number(value):
+            filled = "{target}.masked_fill_({index}, {value})"
+            told = tier(sure and index.ref == "bool" and fits(write.value, store.target))
+            return Rewrite("masked-fill", told, "Fill by the mask", filled, statement=True)
+        if row == "write.cuda0d_idx.cuda0d":
+            same = is_proven(value) and value.rank == 0 and value.ref == store.target.ref and index.ref == "int64"
+            put = "{target}.index_put_(({index}.view(1),), {value})"
+            return Rewrite("put-device-value", tier(sure and same), "Store by the device index", put, statement=True)
+        return None
 
 
 _WHOLE = ("slice", ("const", None), ("const", None), ("const", None))

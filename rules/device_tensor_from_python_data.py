@@ -21,11 +21,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import argument_parts, bound_name, is_number, repeats
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import arguments, outline, receiver, spelled
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -36,6 +37,7 @@ class DeviceTensorFromPythonData(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("device-tensor-from-python-data",)
+    recipes = ("full-scalar", "pinned-staging", "hoisting")
 
     @staticmethod
     @cache
@@ -48,6 +50,34 @@ class DeviceTensorFromPythonData(Rule):
         assert isinstance(site, Sync)
         what = f"`{outline(site.expr)}` builds a tensor on the host, copies it from pageable memory"
         yield waits(site, program, what, cure=_cure(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        _, func, given, words, _ = site.expr
+        told, rest = {word for word, _ in words}, argument_parts(site.expr, (0, "device"))
+        if func[0] != "attr" or len(given) != 1 or rest is None or not told <= {"device", "dtype"}:
+            return None
+        held = given[0][1] if given[0][0] == "list" and len(given[0][1]) == 1 else None
+        number = program.value(site, held[0] if held else given[0])
+        if is_number(number) and func[2] in ("tensor", "as_tensor", "new_tensor"):
+            sizes, data = ("(1,)", "{args[0].item[0]}") if held else ("()", "{args[0]}")
+            made = "new_full" if func[2] == "new_tensor" else "full"
+            filled = ", ".join([sizes, data, *(argument_parts(site.expr, (0,)) or ())])
+            literal = given[0][0] == "const" or "dtype" in told or number.kind != "float" or func[2] == "new_tensor"
+            message = "Fill the tensor on the device"
+            return Rewrite("full-scalar", tier(literal), message, f"{{receiver}}.{made}({filled})")
+        record = site.function.record
+        constant = given[0][0] in ("list", "tuple") and all(one[0] == "const" for one in given[0][1])
+        if constant and repeats(record, site.block, site.expr) and bound_name(record, site.expr) is not None:
+            message = "Make it once, before the loop"  # for display: who else writes to it is not known
+            return Rewrite("hoisting", Applicability.DISPLAY, message, "", hoisted=True)
+        listed = program.value(site, given[0]).kind in ("list", "tuple")
+        if func[2] not in ("tensor", "as_tensor") or "device" not in told or not listed:
+            return None
+        staged = f"{{receiver}}.tensor({', '.join(['{args[0]}', *rest, 'pin_memory=True'])})"
+        message = "Stage the data in pinned memory and copy without waiting"
+        staged += ".to({args[device]}, non_blocking=True)"
+        return Rewrite("pinned-staging", Applicability.UNSAFE, message, staged)
 
 
 def _cure(site: Sync) -> str:

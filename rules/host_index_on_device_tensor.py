@@ -22,12 +22,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import runs_code
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.values import Value
 from nosync_lint.link.wording import describe, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -38,6 +39,7 @@ class HostIndexOnDeviceTensor(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("host-index-on-device-tensor",)
+    recipes = ("pinned-index", "range-slice")
 
     @staticmethod
     @cache
@@ -50,6 +52,29 @@ class HostIndexOnDeviceTensor(Rule):
         assert isinstance(site, Sync)
         what = f"indexing with `{wording(site.spelled)}`, {describe(site.operand)}, copies the index to the device"
         yield waits(site, program, what, cure=_cure(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        if site.expr[0] != "sub" or runs_code(site.expr[1]) or (site.store and site.store.write.op is not None):
+            return None
+        items = site.expr[2][1] if site.expr[2][0] == "tuple" else (site.expr[2],)
+        if site.spelled not in items:
+            return None
+        parts = [f"{{index[{number}]}}" for number in range(len(items))] if len(items) > 1 else ["{index}"]
+        place = items.index(site.spelled)
+        recipe, item = "pinned-index", _uploaded(site, program, parts[place])
+        call = site.spelled[0] == "call" and site.spelled[1] == ("name", "range") and not site.spelled[3]
+        if call and len(items) == 1 and len(site.spelled[2]) in (1, 2):
+            bounds = [f"{{index.args[{number}]}}" for number in range(len(site.spelled[2]))]
+            recipe, item = "range-slice", ":".join(bounds if len(bounds) == 2 else ["", *bounds])
+        if item is None:
+            return None
+        parts[place] = item
+        text = f"{{target}}[{', '.join(parts)}]" + (" = {value}" if site.store else "")
+        message = "Index with a slice" if recipe == "range-slice" else "Upload the index from pinned memory"
+        lent = site.operand.where == "pinned" and recipe == "pinned-index"  # who writes to it next is not known
+        told = Applicability.DISPLAY if lent else Applicability.UNSAFE
+        return Rewrite(recipe, told, message, text, statement=site.store is not None)
 
 
 def _cure(site: Sync) -> str:
@@ -76,3 +101,13 @@ def _cure(site: Sync) -> str:
     return (
         f"build the index once, on the device; where it changes each time upload it without waiting: {pinned}{upload}"
     )
+
+
+def _uploaded(site: Sync, program: Program, part: str) -> str | None:
+    """An index item on its way to the device without waiting, as part of a template."""
+    operand, upload = site.operand, ".to({target}.device, non_blocking=True)"
+    if operand.kind == "tensor":
+        return f"{part}{'' if operand.where == 'pinned' else '.pin_memory()'}{upload}"
+    module = program.local_name(site, "torch")
+    flat = operand.kind == "list" and isinstance(operand.items, Value) and operand.items.kind == "int"
+    return f"{module}.tensor({part}, pin_memory=True){upload}" if module and flat else None

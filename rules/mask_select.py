@@ -21,11 +21,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import is_proven, may_trade_places, runs_code
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import describe, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -36,6 +37,7 @@ class MaskSelect(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("mask-select",)
+    recipes = ("where-device-value",)
 
     @staticmethod
     @cache
@@ -53,6 +55,20 @@ class MaskSelect(Rule):
             counted = "" if site.verdict.because else ", whose count is read back"
             what = f"{expr} selects by {describe(site.operand)}{counted}"
         yield waits(site, program, what, cure=_stored(site) if site.store is not None else _taken(site))
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        store, module = site.store, program.local_name(site, "torch")
+        if store is None or module is None or len(store.items) != 1 or store.write.op is not None:
+            return None
+        target, mask, write = store.target, store.shape.parts[0][1], store.write
+        if store.value.kind != "tensor" or store.value.rank != 0 or runs_code(write.base):
+            return None
+        known = is_proven(target) and is_proven(mask) and target.rank == mask.rank is not None
+        sure = known and is_proven(store.value) and may_trade_places(write.value, (write.base, write.subscript))
+        chosen = f"{{target}}.copy_({module}.where({{index}}, {{value}}, {{target}}))"
+        told = tier(sure) if known else Applicability.DISPLAY  # a mask of fewer dimensions selects whole rows
+        return Rewrite("where-device-value", told, "Choose between the tensor and the value", chosen, statement=True)
 
 
 def _taken(site: Sync) -> str:

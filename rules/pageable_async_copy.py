@@ -22,11 +22,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
+from nosync_lint.link.rewriting import argument_parts
 from nosync_lint.link.syncs import Sync
 from nosync_lint.link.wording import arguments, describe, outline, receiver, spelled
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.rule import Judgement, Rewrite, Rule, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
@@ -37,6 +38,7 @@ class PageableAsyncCopy(Rule):
     since = "0.1.0"
     severity = Severity.WARNING
     sites = ("pageable-async-copy",)
+    recipes = ("pinned-staging",)
 
     @staticmethod
     @cache
@@ -55,6 +57,20 @@ class PageableAsyncCopy(Rule):
         else:
             host = ", which is not pinned"
         yield waits(site, program, copy + host, cure=_cure(site), stops=", and the driver may wait")
+
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        func, given = site.expr[1], argument_parts(site.expr)
+        upload = site.operand.kind == "tensor" and site.operand.where == "host" and site.verdict.row != _STRIDED
+        if not upload or func[0] != "attr" or given is None:
+            return None
+        if func[2] == "copy_":
+            copy = f"{{receiver}}.copy_({', '.join(['{args[0]}.pin_memory()', *given[1:]])})"
+        elif func[2] in ("to", "cuda"):
+            copy = f"{{receiver}}.pin_memory().{func[2]}({', '.join(given)})"
+        else:
+            return None
+        return Rewrite("pinned-staging", Applicability.UNSAFE, "Stage the data in pinned memory", copy)
 
 
 _STRIDED = "h2d.noncontig_pinned"

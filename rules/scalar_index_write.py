@@ -23,18 +23,17 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from nosync_lint.finding import Hop, Severity
+from nosync_lint.finding import Applicability, Hop, Severity
 from nosync_lint.link.program import Program
-from nosync_lint.link.syncs import Store, Sync
+from nosync_lint.link.rewriting import WHOLE, fits, is_host_scalar, is_integer, is_proven, may_trade_places, runs_code
+from nosync_lint.link.stores import Store
+from nosync_lint.link.syncs import Sync
 from nosync_lint.link.values import HOST
-from nosync_lint.link.wording import describe, receiver, spelled, wording
-from nosync_lint.rule import Judgement, Rule, waits
+from nosync_lint.link.wording import describe, filled, receiver, spelled, wording
+from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
 if TYPE_CHECKING:
     from libcst.matchers import BaseMatcherNode
-
-
-_WHOLE = ("slice", ("const", None), ("const", None), ("const", None))
 
 
 class ScalarIndexWrite(Rule):
@@ -42,6 +41,7 @@ class ScalarIndexWrite(Rule):
     since = "0.1.0"
     severity = Severity.ERROR
     sites = ("scalar-index-write",)
+    recipes = ("index-fill", "element-fill", "device-scalar", "pinned-index")
 
     @staticmethod
     @cache
@@ -63,6 +63,10 @@ class ScalarIndexWrite(Rule):
         judgement = waits(site, program, what, cure=_cure(store))
         yield replace(judgement, evidence=_evidence(store, program))
 
+    def fix(self, site: object, program: Program) -> Rewrite | None:
+        assert isinstance(site, Sync)
+        return _rewrite(site.store) if site.store is not None and site.store.write.op is None else None
+
 
 def _evidence(store: Store, program: Program) -> tuple[Hop, ...]:
     """Why the target is believed to live on the device: by itself, or by an index that does."""
@@ -70,30 +74,45 @@ def _evidence(store: Store, program: Program) -> tuple[Hop, ...]:
     return next((hops for hops in told if hops), ())
 
 
-def _cure(site: Store) -> str:
+def _cure(store: Store) -> str:
     """What to write: by the kinds of the index items; in words where an expression cannot be spelled out."""
-    subscript = site.write.subscript
-    items = subscript[1] if subscript[0] == "tuple" else (subscript,)
-    kinds = [kind for kind, _ in site.shape.parts]
-    target, value, parts = spelled(site.write.base), spelled(site.write.value), [spelled(item) for item in items]
-    if target is None or value is None or None in parts:
+    found = _rewrite(store)
+    text = filled(found.template, store.parts) if found is not None else None
+    if text is not None:
+        return text
+    if "sequence" in store.shape.kinds:
+        target = receiver(spelled(store.write.base) or "table")
         return (
-            "pass the scalar as a kernel argument: `index_fill_`, `fill_` on the indexed view, or a 0-dim device tensor"
+            f"build the index once on the device (the list is copied too), then {target}.index_fill_(0, index, value)"
         )
-    target = receiver(target)
-    index = ", ".join(part for part in parts if part is not None)
-    if all(kind == "int" for kind in kinds):
-        return f"{target}[{index}].fill_({value})"
-    tensors = [position for position, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers")]
-    if "sequence" in kinds:
-        return (
-            f"build the index once on the device (the list is copied too), then {target}.index_fill_(0, index, {value})"
-        )
-    if len(tensors) == 1 and all(items[n] == _WHOLE for n in range(len(items)) if n not in tensors):
-        part = receiver(parts[tensors[0]] or "")
-        flat = "" if site.shape.parts[tensors[0]][1].rank in (0, 1) else ".reshape(-1)"
-        wide = "" if part.endswith(("int64)", ".long()")) else ".long()"
-        if site.shape.parts[tensors[0]][1].where in HOST:
-            wide += f".pin_memory().to({target}.device, non_blocking=True)"
-        return f"{target}.index_fill_({tensors[0]}, {part}{flat}{wide}, {value})"
-    return f"{target}[{index}] = {target}.new_full((), {value})"
+    return "pass the scalar as a kernel argument: `index_fill_`, `fill_` on the indexed view, or a 0-dim device tensor"
+
+
+def _rewrite(store: Store) -> Rewrite | None:
+    """By the kinds of the index items. Safe where nothing that it rests on leaves a doubt."""
+    write, items, kinds = store.write, store.items, [kind for kind, _ in store.shape.parts]
+    sure = is_proven(store.target) and may_trade_places(write.value, (write.base, write.subscript))
+    sure = sure and is_host_scalar(store.value)
+    if set(kinds) <= {"int", "ellipsis"}:
+        told = tier(sure and all(kind == "ellipsis" or is_integer(value) for kind, value in store.shape.parts))
+        return Rewrite("element-fill", told, "Fill the element in place", "{target}[{index}].fill_({value})", True)
+    found = [place for place, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers", "mask")]
+    if "sequence" in kinds or len(items) != len(kinds) or not found:
+        return None
+    short = str(store.target.ref).startswith("float8")  # for which there is no fill by index
+    if short or len(found) > 1 or any(items[n] != WHOLE for n in range(len(items)) if n not in found):
+        told = tier(sure and store.value.kind != "tensor" and not runs_code(write.base))
+        stored = "{target}[{index}] = {target}.new_full((), {value})"
+        return Rewrite("device-scalar", told, "Store a 0-dim tensor that is made on the device", stored, True)
+    place = found[0]
+    part, index = (f"{{index[{place}]}}" if len(items) > 1 else "{index}"), store.shape.parts[place][1]
+    moved = ".pin_memory().to({target}.device, non_blocking=True)" if index.where in HOST else ""
+    if kinds[place] == "mask":
+        stored = f"{{target}}[{part}{moved}] = {{value}}"
+        staged = Rewrite("pinned-index", Applicability.UNSAFE, "Upload the mask without waiting", stored, True)
+        return staged if moved and len(items) == 1 else None
+    flat, wide = "" if index.rank in (0, 1) else ".reshape(-1)", "" if index.ref == "int64" else ".long()"
+    sure = sure and is_proven(index) and index.ref in ("int32", "int64") and index.accelerated
+    told = tier(sure and fits(write.value, store.target)) if index.dtype == "int" else Applicability.DISPLAY
+    filled_in = f"{{target}}.index_fill_({place}, {part}{flat}{wide}{moved}, {{value}})"
+    return Rewrite("index-fill", told, "Hand the scalar to the kernel", filled_in, True)

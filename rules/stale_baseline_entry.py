@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nosync_lint.finding import Confidence, Severity
+from nosync_lint.finding import Confidence, Hop, Severity
 from nosync_lint.link.program import Program
 from nosync_lint.rule import Judgement, Rule, StaleEntry
 
@@ -39,4 +39,5 @@ class StaleBaselineEntry(Rule):
             confidence=Confidence.CERTAIN,
             filename=site.filename,
             span=site.span,
+            related=(Hop(site.source, 1, "the file that it is about"),),
         )

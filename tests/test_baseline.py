@@ -166,6 +166,19 @@ def test_what_heat_or_confidence_hide_is_not_stale(project: Project) -> None:
     assert len(project.entries) == 3
 
 
+def test_what_a_change_does_not_touch_is_not_stale(project: Project) -> None:
+    Path("other.py").write_text("x = 1\n")
+    Path("grid.py").write_text(GRID.replace("self.cells[rows] = -1", "..."))
+    assert project.check("--touching", "other.py") == 0, project.output
+    assert project.check("--touching", "grid.py") == 1
+    assert project.codes == ["NSL005"]
+
+
+def test_what_is_ignored_in_its_file_is_not_stale(project: Project) -> None:
+    Path("nosync-lint.toml").write_text('[per-file-ignores]\n"grid.py" = ["NSL1"]\n')
+    assert project.check() == 0, project.output
+
+
 def test_entries_of_an_unreadable_file_wait(project: Project) -> None:
     Path("grid.py").write_text(GRID + "(")
     assert project.check() == 1
@@ -247,6 +260,9 @@ CLASHES = [
     (["--write-baseline", "--since", "HEAD"], "--since cannot be used with --write-baseline"),
     (["--explain", "grid.py:3", "--add-ignore", "x"], "--explain and --add-ignore cannot be used together"),
     (["--explain", "grid.py:3", "--since", "x"], "--explain and --since cannot be used together"),
+    (["--add-ignore", "x", "--fix"], "--add-ignore and fixes cannot be used together"),
+    (["--write-baseline", "--diff"], "--write-baseline and fixes cannot be used together"),
+    (["--prune-baseline", "-"], "--prune-baseline writes files and cannot be used with standard input"),
     (["--baseline", ""], "--baseline is empty"),
     (["--baseline", "no/where.jsonl", "--write-baseline"], "there is no folder"),
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nosync_lint.config import ConfigError, load_config
+from nosync_lint.pipeline import run
 from nosync_lint.report import Report
 
 Lint = Callable[..., Report]
@@ -93,6 +95,13 @@ def test_a_part_of_the_project_is_not_called_loose(lint: Lint) -> None:
     project = files('[budgets]\n"Loop.step" = 3\n')
     assert about_budgets(lint(project, paths=("loop.py",))) == []
     assert len(about_budgets(lint(project))) == 1
+
+
+def test_what_a_change_touches_is_not_called_loose(lint: Lint) -> None:
+    lint(files('[budgets]\n"Loop.step" = 3\n'))
+    settings = replace(load_config(Path("nosync-lint.toml").absolute()), target_torch=">=2.9")
+    for touching, told in ((None, 1), (["loop.py"], 0)):
+        assert len(about_budgets(run(["."], settings, jobs=1, cache=False, touching=touching))) == told
 
 
 def test_a_budget_makes_its_function_a_hot_root(lint: Lint) -> None:

@@ -212,12 +212,12 @@ def test_the_format_may_come_from_the_environment(
 def test_a_format_that_there_is_not_is_refused(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOSYNC_LINT_OUTPUT_FORMAT", "pdf")
     assert check(".") == 2
-    assert "NOSYNC_LINT_OUTPUT_FORMAT must be one of text, json, " in capsys.readouterr().err
+    assert "NOSYNC_LINT_OUTPUT_FORMAT must be one of full, concise, " in capsys.readouterr().err
 
 
 def test_an_explanation_is_no_page(project: Path, capsys: Capture) -> None:
     assert check("--explain", "hot.py:4", "--output-format", "html") == 2
-    assert "--explain is written as text or json, not as html" in capsys.readouterr().err
+    assert "an explanation is written as full or json, not as html" in capsys.readouterr().err
 
 
 def test_color_is_for_terminals_unless_it_is_asked_for(

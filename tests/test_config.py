@@ -53,6 +53,9 @@ fail-on = "error"
 presets = ["auto", "vllm"]
 extend = "base.toml"
 extend-exclude = ["old"]
+fixable = ["NSL101"]
+unfixable = ["NSL104"]
+unsafe-fixes = true
 exclude = ["gen/*"]
 hot = ["Loop.step"]
 cold = ["Loop.stop"]
@@ -90,12 +93,13 @@ where = "rank=3"
         select=("NSL1",), extend_select=("NSL2",), ignore=("scalar-index-write",), extend_ignore=("NSL3",),
         per_file_ignores=(FileIgnore("tests/**", ("NSL2",)), FileIgnore("!serve/*", ("NSL4",))), preview=True, fail_on="error",
         presets=("auto", "vllm"), extend="base.toml", extend_exclude=("old",),
+        fixable=("NSL101",), unfixable=("NSL104",), unsafe_fixes=True,
         rules=(RuleTable("item-read", "info", (("words", ("a", "b")),)),),
         exclude=("gen/*",), hot=("Loop.step",), cold=("Loop.stop",),
         capture=("Loop.record",), waits=("fence",), cures=("upload",), returns_device=("to_gpu",), returns_host=("fetch",),
         waivers=("meant",), heat="warm", min_confidence="certain", target_torch=">=2.13", extra_sources=("../lib",),
-        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 33),),
-        census=(Census("*.cuh", 3, "rank=3", 37),), budgets=(Budget("Loop.step", 2, 42, tmp_path / "nosync-lint.toml"),),
+        max_file_size=5, cache_dir="/tmp/cache", respect_gitignore=False, contract=(Contract("B", "m", "a", 36),),
+        census=(Census("*.cuh", 3, "rank=3", 40),), budgets=(Budget("Loop.step", 2, 45, tmp_path / "nosync-lint.toml"),),
         baseline="known.jsonl", respect_blanket_noqa=True,
     )  # fmt: skip
     assert set(dict(settings.rows)) == set(KEYS)

@@ -126,7 +126,7 @@ def test_the_readme_begins_with_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     first, second = re.findall(r"```sh\n(.*?)\n```", text.partition("\n## ")[0], re.S)
     assert first.endswith("nosync-lint check demo")
-    assert second.endswith("-m pytest")
+    assert second.endswith("-m pytest -n auto")
 
 
 @pytest.fixture

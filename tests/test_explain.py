@@ -328,11 +328,11 @@ def test_terminal_output_holds_every_line(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def asked(paths: list[str], question: Callable[[pipeline.Linked], Any], settings: Settings) -> Any:
-    return pipeline._asked(question, paths, settings, 1, False, lambda *stage: None)
+    return pipeline.ask(question, paths, settings, jobs=1, cache=False)
 
 
 def explained(linked: pipeline.Linked, settings: Settings, finding: Finding) -> Explanation:
-    told = pipeline._explained(linked, settings, finding.filename, finding.span.row, None)
+    told = pipeline.explanation_of(linked, settings, finding.filename, finding.span.row)
     for color in (False, True):
         write_explanation(told, io.StringIO(), color=color)
     return told
@@ -343,7 +343,7 @@ def test_every_finding_of_the_demo_is_explained(monkeypatch: pytest.MonkeyPatch)
     settings = load_config(ROOT / "demo" / "pyproject.toml")
 
     def question(linked: pipeline.Linked) -> None:
-        findings = pipeline._run(linked, settings, Before(), 0.0).findings
+        findings = pipeline.report_of(linked, settings, None, Before(), 0.0).findings
         assert len(findings) >= 5
         for finding in findings:
             told = explained(linked, settings, finding)
@@ -359,7 +359,9 @@ def test_a_finding_of_every_rule_in_the_samples_is_explained(monkeypatch: pytest
     settings = Settings(heat="any", min_confidence="possible", target_torch=">=2.9")
 
     def question(linked: pipeline.Linked) -> None:
-        by_rule = {finding.code: finding for finding in pipeline._run(linked, settings, Before(), 0.0).findings}
+        by_rule = {
+            finding.code: finding for finding in pipeline.report_of(linked, settings, None, Before(), 0.0).findings
+        }
         assert len(by_rule) > 20
         for code, finding in by_rule.items():
             told = explained(linked, settings, finding)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nosync_lint.config import Settings
 from nosync_lint.owners import PLACES, Owned, owners
+from nosync_lint.pipeline import run
 from nosync_lint.source import SourceFile
 
 RULES = """\
@@ -72,6 +74,21 @@ def test_it_is_not_looked_for_above_the_repository(tmp_path: Path) -> None:
     (tmp_path / "CODEOWNERS").write_text("* @us\n")
     (tmp_path / "inner" / ".git").mkdir(parents=True)
     assert asked(tmp_path, "inner/a.py", below="inner") == Owned({})
+
+
+def test_a_report_names_the_owners_of_files_with_findings(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    text = "import torch\n\ndef step(x: torch.Tensor):  # nosync-lint: hot\n    return x.cuda().unique()\n"
+    for name in ("serve/loop.py", "other.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text)
+    (project / "clean.py").write_text("x = 1\n")
+    report = run(["."], Settings(), cache=False, jobs=1)
+    assert report.owners == {"serve/loop.py": "@serving", "other.py": "@everyone"}
+    (project / "CODEOWNERS").write_bytes(b"* \xff\n")
+    broken = run(["."], Settings(), cache=False, jobs=1)
+    assert broken.owners == {}
+    assert [note for note in broken.notes if "CODEOWNERS is not valid utf-8" in note]
 
 
 def test_one_that_cannot_be_read_is_told(project: Path) -> None:

@@ -27,6 +27,7 @@ VALID = {
     "names": 'hot = ["a.b"]\ncold = []\ncapture = ["c"]\nwaits = ["w"]\ncures = ["u"]\nreturns-device = ["d"]\nreturns-host = ["h"]\nwaivers = ["m"]',
     "files": 'exclude = ["a"]\nextend-exclude = ["b"]\nextra-sources = ["../c"]\ntarget-torch = ""',
     "tables": '[[contract]]\nbase = "B"\nmethod = "m"\nargument = "a"\n[[census]]\nfiles = "*"\nmatches = 0\nwhere = "rank=3"',
+    "fixes": 'fixable = ["NSL1"]\nunfixable = ["item-read"]\nunsafe-fixes = true',
     "accepted": 'baseline = "known.jsonl"\nrespect-blanket-noqa = true\n[budgets]\n"a.b" = 0',
     "no where": '[[census]]\nfiles = "*"\nmatches = 2\nwhere = ""',
 }

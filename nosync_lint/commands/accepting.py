@@ -39,6 +39,11 @@ def refuse_clashes(options: argparse.Namespace) -> None:
             raise Refused(
                 f"--touching and {name} cannot be used together: --touching is about the files that are given"
             )
+    writing = [name for name in given if name != "--explain"]
+    if writing and (options.fix or options.fix_only or options.diff):
+        raise Refused(f"{writing[0]} and fixes cannot be used together: run one after the other")
+    if writing and "-" in options.paths:
+        raise Refused(f"{writing[0]} writes files and cannot be used with standard input; name files and folders")
     if options.explain is not None and options.since is not None:
         raise Refused("--explain and --since cannot be used together: a line is explained whatever has changed")
     for name in ("since", "baseline"):
@@ -69,10 +74,7 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
     if report.baseline is not None and not report.failures:
         path = report.baseline.path
         count = sum(entry.count for entry in report.baseline.entries)
-        try:
-            _replace_text(path, report.baseline.text())
-        except OSError as error:
-            raise Refused(f"{path}: cannot be written: {error.strerror}") from error
+        _write(path, report.baseline.text().encode())
         name = display(path.resolve(), Path.cwd())
         print(f"{name}: {count} findings accepted in {len(report.baseline.entries)} entries", file=sys.stderr)
         return 0 if options.write_baseline else None
@@ -88,7 +90,16 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
     return None
 
 
-def _replace_text(path: Path, text: str) -> None:
-    from nosync_lint.add_ignore import replace_content
+def _write(path: Path, content: bytes) -> None:
+    """Write a baseline. Raises `Refused`, and then the old one is there."""
+    from nosync_lint.fix.write import NotWritten, replace_content
 
-    replace_content(path, text.encode())
+    try:
+        if path.exists():
+            replace_content(path, path.read_bytes(), content)
+        else:
+            path.write_bytes(content)
+    except NotWritten as error:
+        raise Refused(f"{path}: {error}") from error
+    except OSError as error:
+        raise Refused(f"{path}: cannot be written: {error.strerror}") from error

@@ -15,10 +15,9 @@ from nosync_lint.config import (
     ConfigError,
     FileIgnore,
     Settings,
-    common_folder,
-    find_config,
     inline_layer,
     load_config,
+    project_config,
     settings_from,
     with_flags,
 )
@@ -87,8 +86,8 @@ def settings_of(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
     settings = _configured(options)
     given: dict[str, object] = {}
-    for key in ("select", "ignore", "extend_select", "extend_ignore"):
-        if getattr(options, key):
+    for key in ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable"):
+        if getattr(options, key, None):
             given[key] = listed(getattr(options, key))
     if options.per_file_ignores:
         given["per_file_ignores"] = tuple(_file_ignore(pair) for pair in listed(options.per_file_ignores))
@@ -96,9 +95,11 @@ def settings_of(options: argparse.Namespace) -> Settings:
         given["extend_exclude"] = listed(options.exclude)
     if options.hot:
         given["hot"] = (*settings.hot, *options.hot)
-    for key in ("heat", "min_confidence", "target_torch", "preview", "fail_on"):
+    for key in ("heat", "min_confidence", "target_torch", "preview", "fail_on", "unsafe_fixes"):
         if getattr(options, key, None):
             given[key] = getattr(options, key)
+    if getattr(options, "unsafe_fixes", None) is False:
+        given["unsafe_fixes"] = False
     cache = options.cache_dir or os.environ.get("NOSYNC_LINT_CACHE_DIR")
     if cache:
         given["cache_dir"] = os.path.abspath(cache)
@@ -112,7 +113,7 @@ def _configured(options: argparse.Namespace) -> Settings:
     files = [text for text in given if text not in inline]
     if len(files) > 1:
         raise Refused(f"--config names several files: {', '.join(files)}; give one, which may `extend` another")
-    path = Path(files[0]) if files else None if options.isolated else _project_config(options.paths)
+    path = Path(files[0]) if files else None if options.isolated else project_config(options.paths)
     settings = load_config(path, inline) if path is not None else settings_from(map(inline_layer, inline))
     return replace(settings, nearest=not files and not options.isolated)
 
@@ -122,22 +123,6 @@ def _file_ignore(pair: str) -> FileIgnore:
     if not glob.removeprefix("!") or not rule:
         raise Refused(f"--per-file-ignores takes GLOB:RULE, such as 'tests/**:NSL2', not {pair!r}")
     return FileIgnore(glob, (rule,))
-
-
-def _project_config(paths: Sequence[str]) -> Path | None:
-    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
-    found: dict[Path | None, str] = {}
-    for path in paths or ["."]:
-        folder = Path(path) if os.path.isdir(path) else Path(path).parent
-        found[find_config(folder.resolve())] = path
-    if len(found) > 1:
-        above = common_folder([Path(os.path.abspath(path)) for path in paths])
-        common = find_config(above) if above is not None else None
-        if common is not None:
-            return common
-        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
-        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
-    return next(iter(found))
 
 
 def listed(values: Sequence[str]) -> tuple[str, ...]:
@@ -150,8 +135,8 @@ def refuse_early(options: argparse.Namespace, settings: Settings) -> None:
     from nosync_lint.selection import check_names, check_words
 
     try:
-        for key in ("select", "ignore", "extend_select", "extend_ignore"):
-            check_words(listed(getattr(options, key) or ()))
+        for key in ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable"):
+            check_words(listed(getattr(options, key, None) or ()))
         check_words(rule for pair in listed(options.per_file_ignores or ()) for rule in _file_ignore(pair).rules)
         check_names(settings)
     except RulesMissing as error:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import sys
 
 from nosync_lint.commands import Refused
+from nosync_lint.commands.output import use_color
 from nosync_lint.rule import Status
 
 
@@ -15,6 +18,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     rule.add_argument("name", nargs="?", metavar="CODE", help="a code or slug")
     rule.add_argument("--all", action="store_true", help="every rule")
     rule.add_argument("--output-format", choices=("text", "json"), default="text")
+    rule.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,8 +56,29 @@ def run(options: argparse.Namespace) -> int:
     else:
         (rule,) = chosen
         status = "" if rule.status is Status.STABLE else f"{rule.status.value}, "
-        print(f"{rule.code} {rule.slug()} ({rule.severity.value}, {status}since {rule.since})\n")
-        print(documentation(rule))
-        for one in rule.options:
-            print(f"\nOption `{one.name}` ({one.default!r}): {one.about}")
+        title = f"{rule.code} {rule.slug()} ({rule.severity.value}, {status}since {rule.since})"
+        told = [f"Option `{one.name}` ({one.default!r}): {one.about}" for one in rule.options]
+        text = "\n\n".join([documentation(rule), *told])
+        if use_color(options.color, sys.stdout):
+            _render(title, text)
+        else:
+            print(f"{title}\n\n{text}")
     return 0
+
+
+def _render(title: str, text: str) -> None:
+    """A rule for a terminal: its headings stand out, its code has a colour, and its paragraphs fill the width."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(force_terminal=True, color_system="standard", no_color=False, highlight=False)
+    console.print(Text(title, "bold"))
+    for part in re.split(r"\n\s*\n", text):
+        heading, _, body = part.partition("\n") if re.match(r"\S.*\n\s", part) else ("", "", part)
+        console.print()
+        if heading:
+            console.print(Text(heading, "bold underline"))
+        lines = Text(" ".join(line.strip() for line in body.splitlines()))
+        lines.highlight_regex(r"`[^`]+`", "cyan")
+        console.print(Padding(lines, (0, 0, 0, 4 if part.startswith(" ") or heading else 0)))

@@ -12,6 +12,7 @@ from nosync_lint.config.read import (
     is_config,
     load_config,
     nearest,
+    project_config,
     settings_from,
     with_flags,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "matches",
     "nearest",
     "preset_names",
+    "project_config",
     "settings_from",
     "settings_toml",
     "toml_value",

@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nosync_lint.config.globs import common_folder
 from nosync_lint.config.rows import Rows
 from nosync_lint.config.settings import KEYS, TABLE, Budget, ConfigError, FileIgnore, Key, RuleTable, Settings
 
@@ -55,6 +56,22 @@ def find_config(start: Path) -> Path | None:
 def is_config(path: Path) -> bool:
     """Whether a path is a configuration file. A pyproject.toml without our table is none."""
     return path.name in FILES and os.path.isfile(path) and (path.name != "pyproject.toml" or _has_table(path))
+
+
+def project_config(paths: Sequence[str]) -> Path | None:
+    """The configuration nearest to the given paths; where they have different ones, that of all of them together."""
+    found: dict[Path | None, str] = {}
+    for path in paths or ["."]:
+        folder = Path(path) if os.path.isdir(path) else Path(path).parent
+        found[find_config(folder.resolve())] = path
+    if len(found) > 1:
+        above = common_folder([Path(os.path.abspath(path)) for path in paths])
+        common = find_config(above) if above is not None else None
+        if common is not None:
+            return common
+        named = ", ".join(sorted(f"{path} ({config or 'none'})" for config, path in found.items()))
+        raise ConfigError(f"the paths have different configurations: {named}; check them apart or give --config")
+    return next(iter(found))
 
 
 def _has_table(path: Path) -> bool:

@@ -113,6 +113,9 @@ class Settings:
     ignore: tuple[str, ...] = _key(
         (), "rules to leave out; of `select` and `ignore` the closer name wins", '["NSL30"]', form="names"
     )
+    fixable: tuple[str, ...] = _key((), "rules whose findings are fixed, in place of all", '["NSL10"]', form="names")
+    unfixable: tuple[str, ...] = _key((), "rules whose findings are not fixed", '["NSL2"]', form="names")
+    unsafe_fixes: bool = _key(False, "make fixes that may change what the program does as well", "true")
     extend_ignore: tuple[str, ...] = _key((), "rules to leave out besides", '["NSL40"]', form="names")
     per_file_ignores: tuple[FileIgnore, ...] = _key(
         (),

@@ -38,7 +38,7 @@ def index(
     notebooks: dict[int, NotebookCode] = {}
     for position, file in enumerate(files):
         try:
-            data = read_source(file.path, max_size)
+            data = read_source(file.path, max_size, file.content)
             if file.is_notebook:
                 notebooks[position] = notebook_code(data)
                 data = notebooks[position].data

@@ -137,7 +137,7 @@ class Evaluation(Names):
         family = self.dispatch.family(name)
         if family is None:
             return self.by_name(UNKNOWN, name)
-        return self.solver.read(("attr", family.number, name)).weaker(1)
+        return self.solver.read(("attr", family.number, name)).guessed()
 
     def _eval_call(self, expr: Expr, at: At) -> Value:
         func = expr[1]

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from nosync_lint.link.dtypes import Dtypes, element_of, of_data, promoted
 from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, alternatives, vote
 from nosync_lint.models import any_of, load
 
@@ -27,7 +28,7 @@ class Operations:
         modules = data["modules"]
         self.accelerators = frozenset(modules["accelerators"])
         self.hosts = frozenset(modules["hosts"])
-        self.dtypes = {f"{modules['tensors']}.{name}": kind for kind, names in data["dtypes"].items() for name in names}
+        self.dtypes = Dtypes(data)
         self.functions: dict[str, dict[str, Any]] = {}
         self.methods: dict[str, dict[str, Any]] = {}
         for row in data["operation"]:
@@ -44,7 +45,7 @@ class Operations:
         self._holding: dict[str, str] = self.types["holding"]
         self._tensor_methods = frozenset(data["types"]["only_tensors_have"])
 
-    # -- places and dtypes --
+    # -- places --
 
     def device(self, value: Value | None) -> str | None:
         """The residency that a `device=` argument names. An unresolved one means the accelerator."""
@@ -67,23 +68,6 @@ class Operations:
             return "device"
         return "meta" if name == "meta" else "parametrised"
 
-    def dtype(self, value: Value | None) -> str | None:
-        """The dtype class that a `dtype=` argument names, or None."""
-        if value is None:
-            return None
-        if value.kind == "extern" and isinstance(value.ref, str):
-            return self.dtypes.get(value.ref) or {
-                "builtins.int": "int",
-                "builtins.float": "float",
-                "builtins.bool": "bool",
-            }.get(value.ref)
-        if value.kind == "dtype":
-            return value.dtype
-        return None
-
-    def is_dtype(self, value: Value) -> bool:
-        return value.kind == "dtype" or (value.kind == "extern" and value.ref in self.dtypes)
-
     @cache  # noqa: B019 - one instance lives as long as the run
     def convention(self, name: str) -> str | None:
         """What a name announces: something of the "host" or "numpy", a "device", "count", "integers", "mask", None."""
@@ -102,14 +86,14 @@ class Operations:
         if row is None:
             return None
         operand = args[0] if args else kwargs.get("input", UNKNOWN)
-        return self._result(row, operand, args, kwargs)
+        return self._result(dotted.rpartition(".")[2], row, operand, args, kwargs)
 
     def method(self, name: str, operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value | None:
         """The result of a method of a tensor, or None where no row knows it."""
         row = self.methods.get(name)
         if row is None:
             return None
-        result = self._result(row, operand, [operand, *args], kwargs)
+        result = self._result(name, row, operand, [operand, *args], kwargs)
         if operand.where == "pinned" and result.where == "host" and (name in self._views or name.endswith("_")):
             return result._replace(where="pinned")
         return result
@@ -154,7 +138,7 @@ class Operations:
         row = self.methods.get(name)
         if row is None:
             return False
-        return bool(row.get("only")) or (name == "to" and any(self.is_dtype(v) for v in [*args, *kwargs.values()]))
+        return bool(row.get("only")) or (name == "to" and any(self.dtypes.names(v) for v in [*args, *kwargs.values()]))
 
     def attribute(self, name: str, operand: Value) -> Value | None:
         """An attribute of a tensor."""
@@ -168,7 +152,7 @@ class Operations:
         if form == "device":
             return Value("device", where=operand.where or "parametrised", trust=operand.trust)
         if form == "dtype":
-            return Value("dtype", dtype=operand.dtype)
+            return Value("dtype", dtype=operand.dtype, ref=operand.ref)
         return Value(form)
 
     def of_any_tensor(self, name: str) -> Value | None:
@@ -183,7 +167,7 @@ class Operations:
             return _plain(op, left, right)
         where, told = _operand_where(tensors)
         rank = _broadcast(left, right)
-        dtype = "float" if op == "/" else _promote([left, right])
+        dtype = "float" if op == "/" else promoted([left, right])
         if dtype is None and op in _ARITHMETIC and "float" not in (left.kind, right.kind) and _has_number(left, right):
             dtype = "number"  # an int or a float, and no mask
         if op == "@":
@@ -191,16 +175,18 @@ class Operations:
         trust = told.trust
         if len(tensors) == 1 and not (left.known and right.known):
             trust = min(trust, 1)
-        return Value("tensor", where, rank, dtype, trust=trust, why=told.why)
+        return Value("tensor", where, rank, dtype, self.dtypes.binary(op, left, right), trust=trust, why=told.why)
 
     def compare(self, left: Value, right: Value) -> Value:
         """`==`, `<` and the like: a bool tensor where a tensor takes part, and not known where one may."""
         result = self.binary("+", left, right)
         if result.kind == "tensor":
-            return result._replace(dtype="bool")
+            return result._replace(dtype="bool", ref="bool")
         return UNKNOWN if "unknown" in (left.kind, right.kind) else Value("bool")
 
-    def _result(self, row: Mapping[str, Any], operand: Value, args: Sequence[Value], kwargs: Keywords) -> Value:
+    def _result(
+        self, name: str, row: Mapping[str, Any], operand: Value, args: Sequence[Value], kwargs: Keywords
+    ) -> Value:
         result = row.get("result", "tensor")
         simple = _SIMPLE.get(result)
         if simple is not None:
@@ -212,29 +198,30 @@ class Operations:
         where, trust, why = self._where(row.get("where"), operand, args, kwargs)
         dtype = self._dtype(row.get("dtype"), operand, args, kwargs)
         rank = self._rank(row.get("rank"), row["form"], operand, args, kwargs)
-        tensor = Value("tensor", where, rank, dtype, trust=trust, dense=self._dense(row, operand), why=why)
+        exact = self.dtypes.exact(name, row, operand, args, kwargs)
+        tensor = Value("tensor", where, rank, dtype, exact, trust=trust, dense=self._dense(row, operand), why=why)
         if result == "list":
             return Value("list", items=tensor._replace(rank=operand.rank), trust=trust)
         if result.startswith("tuple:"):
-            others = [tensor._replace(dtype=row.get("second", dtype))] * (int(result[6:]) - 1)
+            others = [_indices(tensor) if row.get("second") == "int" else tensor] * (int(result[6:]) - 1)
             return Value("tuple", items=(tensor, *others), trust=trust)
         if result == "extremum":
             if len([v for v in args if v.kind != "none"]) > 1 or "dim" in kwargs:
                 other = args[1] if len(args) > 1 else UNKNOWN
                 if other.kind == "tensor":
                     return self.binary("+", operand, other)
-                return Value("tuple", items=(tensor, tensor._replace(dtype="int")), trust=trust)
+                return Value("tuple", items=(tensor, _indices(tensor)), trust=trust)
             return tensor._replace(rank=0)
         if result == "counted":
             extra = [n for n in ("return_inverse", "return_counts") if (kwargs.get(n) or _FALSE).ref]
-            ints = tensor._replace(dtype="int", rank=None)
+            ints = _indices(tensor)._replace(rank=None)
             if kwargs.get("dim", _NONE).kind != "none":
                 tensor = tensor._replace(rank=operand.rank)
             return Value("tuple", items=(tensor, *[ints] * len(extra)), trust=trust) if extra else tensor
         if result == "where":
             if len(args) > 1 or len(kwargs) > 1:
-                return tensor._replace(dtype=_promote([*args[1:], *kwargs.values()]))
-            return Value("tuple", items=tensor._replace(rank=1, dtype="int"), trust=trust)
+                return tensor._replace(dtype=promoted([*args[1:], *kwargs.values()]))
+            return Value("tuple", items=_indices(tensor)._replace(rank=1), trust=trust)
         if result == "nonzero":
             if (kwargs.get("as_tuple") or _FALSE).ref:
                 return Value("tuple", items=tensor._replace(rank=1), trust=trust)
@@ -275,7 +262,7 @@ class Operations:
         """`t.to(...)`: a device, a dtype, another tensor, or several of them."""
         given = kwargs.get("device") or kwargs.get("other")
         for value in args:
-            if given is None and not self.is_dtype(value) and value.kind not in ("bool", "none"):
+            if given is None and not self.dtypes.names(value) and value.kind not in ("bool", "none"):
                 given = value
                 break
         if given is None:
@@ -309,30 +296,30 @@ class Operations:
             for value in candidates:
                 if value.kind == "tensor":
                     return value.dtype
-                if self.is_dtype(value):
-                    return self.dtype(value)
+                if self.dtypes.names(value):
+                    return self.dtypes.named(value)
                 if value.kind in ("unknown", "bottom"):
                     return None if "dtype" in kwargs else operand.dtype
             return operand.dtype
         if form == "quotient" and (kwargs.get("rounding_mode") or _NONE).kind == "none":
             return "float"
         if form in ("result", "quotient"):
-            return _promote([v for v in args if v.kind in ("tensor", "int", "float", "bool")])
+            return promoted([v for v in args if v.kind in ("tensor", "int", "float", "bool")])
         if form == "element":
-            return _element(operand).dtype
+            return element_of(operand).dtype
         if form == "data":
-            return _data_dtype(operand)
+            return of_data(operand)
         default = str(form).partition(":")[2]
         if "dtype" in kwargs and kwargs["dtype"].kind != "none":
-            return self.dtype(kwargs["dtype"])
+            return self.dtypes.named(kwargs["dtype"])
         if default == "same":
             return operand.dtype
         if default == "total":  # of masks is a count
             return "int" if operand.dtype == "bool" else operand.dtype
         if default == "data":
-            return _data_dtype(operand)
+            return of_data(operand)
         if default == "fill":
-            return _data_dtype(args[1] if len(args) > 1 else kwargs.get("fill_value", UNKNOWN))
+            return of_data(args[1] if len(args) > 1 else kwargs.get("fill_value", UNKNOWN))
         if default == "numbers":
             kinds = {value.kind for value in args}
             return "float" if "float" in kinds else "int" if kinds <= {"int"} else None
@@ -370,7 +357,7 @@ class Operations:
             return args[1].rank if len(args) > 1 and args[1].kind == "tensor" else None
         if form == "flat-unless-dim":
             return operand.rank if len(args) > 2 or "dim" in kwargs else 1
-        inner = _element(operand).rank
+        inner = element_of(operand).rank
         if form == "element":
             return inner
         if form == "element-plus-one":
@@ -386,11 +373,9 @@ _SIMPLE = {
 }  # fmt: skip
 
 
-def _element(value: Value) -> Value:
-    items = value.items
-    if isinstance(items, Value):
-        return items
-    return vote(items) if items else UNKNOWN
+def _indices(tensor: Value) -> Value:
+    """Positions in a tensor, in the same place."""
+    return tensor._replace(dtype="int", ref="int64")
 
 
 def _pinned(kwargs: Keywords, trust: int) -> tuple[str, int, None]:
@@ -428,18 +413,6 @@ def _broadcast(left: Value, right: Value) -> int | None:
     return max(known) if len(known) == 2 else None
 
 
-def _promote(values: Sequence[Value]) -> str | None:
-    """The dtype class of a mixed operation; a Python number only raises the class of a tensor."""
-    order = ("bool", "int", "number", "float")
-    kinds = [value.dtype if value.kind == "tensor" else value.kind for value in values]
-    known = [kind for kind in kinds if kind in order]
-    if "float" in known:
-        return "float"
-    if len(known) < len(kinds) and not any(v.kind == "tensor" and v.dtype == "int" for v in values):
-        return None
-    return max(known, key=order.index) if known else None
-
-
 _ARITHMETIC = frozenset({"+", "-", "*", "//", "%", "**"})
 
 
@@ -466,23 +439,13 @@ def _plain(op: str, left: Value, right: Value) -> Value:
     return UNKNOWN
 
 
-def _data_dtype(value: Value) -> str | None:
-    if value.kind in ("bool", "int", "float"):
-        return value.kind
-    if value.kind in ("tensor", "numpy"):
-        return value.dtype
-    if value.kind in ("list", "tuple", "iter"):
-        return _data_dtype(_element(value))
-    return None
-
-
 def _data_rank(value: Value) -> int | None:
     if value.kind in ("bool", "int", "float", "number"):
         return 0
     if value.kind in ("tensor", "numpy"):
         return value.rank
     if value.kind in ("list", "tuple", "iter"):
-        inner = _element(value)
+        inner = element_of(value)
         if inner.kind == "tensor":
             return None
         deeper = _data_rank(inner)

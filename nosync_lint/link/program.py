@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.cuda_records import CudaIndex
-from nosync_lint.index.records import CallSite, ModuleIndex, row_of, unpack
+from nosync_lint.index.records import CallSite, Expr, ModuleIndex, row_of, unpack
 from nosync_lint.link.capture import Capture, Reached
 from nosync_lint.link.configured import Told
 from nosync_lint.link.contracts import Contract, Contracts, DroppedPosition, Leak, LostOverride, hops_of
@@ -28,6 +28,8 @@ from nosync_lint.link.kernel_widths import NarrowedOffset
 from nosync_lint.link.kernels import Census, Kernels, MatchContract, UnmatchedArguments
 from nosync_lint.link.launches import AssumedStride, Launches, ShortSpan, StridedArgument
 from nosync_lint.link.layers import Layers, LiteralLayer
+from nosync_lint.link.named_calls import NamedCall, argument, called, named_calls
+from nosync_lint.link.names import At
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.pairings import LostPairing, Pairings
 from nosync_lint.link.pools import MissingMethod, Pools, UnwrittenMethod
@@ -223,7 +225,7 @@ class Program:
     def sites(self, kind: str) -> Sequence[object]:
         """The sites of one kind, in project order: class, drop, matcher, unmatched, offset, strided-argument,
         launch, census, cxx-call, cxx-line, capture-sync, raw-tokens, lost-pairing, dead-argument, dropped-flag,
-        missing-method, unwritten-method, literal-layer, or the slug of a rule whose rows of the model say what
+        missing-method, unwritten-method, literal-layer, call, or the slug of a rule whose rows of the model say what
         waits."""
         if kind not in self._sites:
             self._sites[kind] = self._look_for(kind)
@@ -249,6 +251,8 @@ class Program:
             return self._censuses
         if kind in self._broken:
             return tuple(self._broken[kind]())
+        if kind == "call":
+            return list(named_calls(self.project))
         if kind == "capture-sync":
             return [one for one in self.capture_syncs if one.wait.function.module.file.reported]
         if kind == "cxx-call":
@@ -278,9 +282,32 @@ class Program:
             found[sync.verdict.rule].append(sync)
         return found
 
+    def called(self, call: NamedCall) -> tuple[str, ...]:
+        """The qualified names of what a call may run: functions of the project, or something from outside of it."""
+        return called(call, self.project, self.inference)
+
+    def argument(self, call: NamedCall, position: int, name: str = "") -> Value:
+        """What is known of an argument of a call, by its position or its name."""
+        return argument(call, position, name, self.inference)
+
     def when(self, verdict: Verdict) -> str:
         """The releases in which a verdict holds, in words."""
         return releases(verdict.releases, self.semantics.targets)
+
+    def value(self, sync: Sync, expr: Expr) -> Value:
+        """What an expression is at the place of a sync."""
+        return self.inference.value(expr, At(sync.function, sync.seq, sync.block))
+
+    def local_name(self, sync: Sync, dotted: str) -> str | None:
+        """What a module of a library is called at the place of a sync: `th` after `import torch as th`. None where no
+        import gives it a name."""
+        module = sync.function.module.functions[0].record
+        bound = (name for name, found in module.definitions.items() if any(one.value[0] == "import" for one in found))
+        for name in (dotted, *bound):
+            value = self.value(sync, ("name", name))
+            if value.kind in ("extern", "module") and value.ref == dotted:
+                return name
+        return None
 
     def cure(self, sync: Sync) -> str:
         """What to write instead, by the row of the model, about the operand that it speaks of."""
@@ -337,6 +364,8 @@ def place_of(site: object) -> Place | None:
     match site:
         case Sync(function=function):
             return _place(function, site.pos, site.statement, site.block)
+        case NamedCall(function=function, site=call):
+            return _place(function, call.call[4], call.statement, call.block)
         case DropSite(function=function, dropped=dropped):
             return _place(function, dropped.call.call[4], dropped.call.statement, dropped.call.block)
         case ClassSite(cls=cls) | UnwrittenMethod(cls=cls):

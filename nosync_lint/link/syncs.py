@@ -20,19 +20,11 @@ from nosync_lint.link.names import At
 from nosync_lint.link.project import Function, Project, called_name, uncalled
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.solver import Node
+from nosync_lint.link.stores import Store
 from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, element
 
 Spot = IndexWrite | CallSite | Site
 """A place in a function where a synchronisation could happen."""
-
-
-class Store(NamedTuple):
-    """An index write with what is known of its parts."""
-
-    write: IndexWrite
-    target: Value
-    shape: IndexShape
-    value: Value
 
 
 class Sync(NamedTuple):

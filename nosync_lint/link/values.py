@@ -46,7 +46,8 @@ class Value(NamedTuple):
     `where` (tensors, devices and objects that hold tensors): device, parametrised, host, pinned, meta, or None.
     `dtype`: bool, int, float, or number for an int or float.
     `ref`: the class numbers or external names of an object or class, the function numbers of a function, the dotted
-    name of a module or external symbol, the value of a constant. `items`: the element of a container, or the
+    name of a module or external symbol, the value of a constant, the exact name of a dtype or of that of a tensor where
+    nothing leaves a doubt. `items`: the element of a container, or the
     elements of a tuple. `dense`: whether a tensor fills its memory without gaps; "reordered" where it does, with its
     dimensions in another order. `trust`: 2 certain, 1 likely, 0 possible. `exact`: the class is the constructed one
     and no subclass.
@@ -82,6 +83,10 @@ class Value(NamedTuple):
 
     def weaker(self, trust: int) -> Value:
         return self if self.trust <= trust else self._replace(trust=trust)
+
+    def guessed(self) -> Value:
+        """The same value, of which a name is the only witness."""
+        return self.weaker(1)._replace(ref=None) if self.kind == "tensor" and self.ref else self.weaker(1)
 
 
 BOTTOM = Value("bottom")
@@ -127,6 +132,8 @@ def vote(values: Iterable[Value]) -> Value:
         trust = min(trust, agreed)
     if doubted and joined.exact:
         joined = joined._replace(exact=False)  # what was not resolved may be a subclass
+    if joined.kind == "tensor" and (doubted or len(winners) < len(resolved)):
+        joined = joined._replace(ref=None)  # or have another dtype
     return joined.weaker(trust)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from string import Formatter
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import Value
@@ -39,6 +40,23 @@ def spelled(expr: Expr) -> str | None:
     """An expression as source text, or None where it is too long or has parts that have no words."""
     text = _text(expr)
     return text if len(text) <= MAX_SPELLED and _CUT not in text else None
+
+
+def filled(template: str, parts: Mapping[str, Expr]) -> str | None:
+    """A template of a rewrite with its parts spelled out, or None where one has no words."""
+    text = ""
+    listed = list(Formatter().parse(template))
+    for number, (literal, name, _, _) in enumerate(listed):
+        text += literal
+        if name is None:
+            continue
+        part = spelled(parts[name])
+        if part is None:
+            return None
+        before_dot = number + 1 < len(listed) and listed[number + 1][0].startswith((".", "["))
+        inner = part[1:-1] if name == "index" and parts[name][0] == "tuple" and text.endswith("[") else part
+        text += receiver(part) if before_dot else inner.removesuffix(",")
+    return text
 
 
 def arguments(call: Expr, without: Collection[str] = (), extra: str = "") -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ class Report:
     `rules` are those that were asked, by code. `fail_on` is the least severity that makes the run end with 1.
     `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
     `owners` maps file names to those who own them, where the repository says so.
+    `fixed` are findings that the fixes of this run have cured, and `changed` the files that they change: what they held
+    and what they hold instead. `fixable` says which of the findings a run with `--fix` would fix.
     """
 
     findings: tuple[Finding, ...]
@@ -56,6 +59,9 @@ class Report:
     rules: tuple[RuleFacts, ...] = ()
     baseline: Baseline | None = None
     owners: dict[str, str] = field(default_factory=dict)
+    fixed: tuple[Finding, ...] = ()
+    changed: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    fixable: Callable[[Finding], bool] = field(default=lambda finding: False, repr=False, compare=False)
 
     @property
     def exit_code(self) -> int:

@@ -41,6 +41,7 @@ def write(report: Report, out: TextIO, style: Style) -> None:
     taken is told on a terminal only, so that two plain reports of the same input are equal.
     """
     page: _Findings = _Terminal(out, report.sources) if style.color else _Plain(out)
+    page.fixable = report.fixable
     if style.statistics:
         write_counts(page, report.findings)
     else:
@@ -137,7 +138,8 @@ class _Plain(_Findings):
 
     def heading(self, finding: Finding) -> None:
         row, column = finding.span.row, finding.span.column
-        self.line(f"{finding.file}:{row}:{column}: {finding.code} {finding.name} {finding.message}")
+        mark = " [*]" if self.fixable(finding) else ""
+        self.line(f"{finding.file}:{row}:{column}: {finding.code} {finding.name}{mark} {finding.message}")
         self.line("    " + ", ".join(ranks(finding)))
 
     def frame(self, finding: Finding) -> None:
@@ -165,7 +167,8 @@ class _Terminal(ColoredPage, _Findings):
         style = SEVERITY_STYLES[finding.severity]
         place = (f"{finding.file}:{finding.span.row}:{finding.span.column}", "bold")
         told = f"  [{', '.join(ranks(finding)[1:])}]"
-        self.row(place, (f"  {finding.code} {finding.name}", style), (told, "dim"))
+        mark = "  [*]" if self.fixable(finding) else ""
+        self.row(place, (f"  {finding.code} {finding.name}", style), (mark, "cyan"), (told, "dim"))
         self._print([(finding.message, "")], indent=2)
 
     def frame(self, finding: Finding) -> None:

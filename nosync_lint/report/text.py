@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import TextIO
 
-from nosync_lint.finding import Finding, Hop, Severity
+from nosync_lint.finding import Applicability, Finding, Hop, Severity
 from nosync_lint.report import Report
 from nosync_lint.report.formats import Style
 
@@ -41,6 +41,7 @@ class Page:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._encoding = getattr(out, "encoding", None) or "utf-8"
+        self.fixable: Callable[[Finding], bool] = lambda finding: False
 
     def clean(self, text: str) -> str:
         """One line that the output can encode and a terminal only prints."""
@@ -128,7 +129,9 @@ def summary(report: Report) -> Iterator[str]:
     """How much is shown and hidden, and what was read."""
     hidden = [(getattr(report.hidden, one.name), one.name) for one in fields(report.hidden)]
     told = ", ".join(f"{count:,} {name}" for count, name in hidden if count)
-    yield f"{len(report.findings):,} shown; " + (f"hidden: {told}" if told else "nothing hidden")
+    fixed = f", {len(report.fixed):,} fixed" if report.fixed else ""
+    yield f"{len(report.findings):,} shown{fixed}; " + (f"hidden: {told}" if told else "nothing hidden")
+    yield from _fixable(report)
     files = "file" if report.files_reported == 1 else "files"
     parts = [f"{report.files_reported:,} {files} reported, {report.files_linked:,} linked"]
     calls = report.calls_resolved + report.calls_unresolved
@@ -138,6 +141,20 @@ def summary(report: Report) -> Iterator[str]:
     if report.target_torch:
         parts.append(f"for torch {release_range(report.target_torch)}")
     yield "; ".join(parts)
+
+
+def _fixable(report: Report) -> Iterator[str]:
+    """How many findings have a fix, and which switch makes it."""
+    safe = sum(map(report.fixable, report.findings))
+    more = sum(_has_unsafe_fix(finding) and not report.fixable(finding) for finding in report.findings)
+    parts = [f"[*] {safe:,} fixable with --fix"] if safe else []
+    parts += [f"{more:,} {'more ' if safe else 'fixable '}with --unsafe-fixes"] if more else []
+    if parts:
+        yield ", ".join(parts)
+
+
+def _has_unsafe_fix(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
 
 
 def release_range(releases: tuple[str, ...]) -> str:

@@ -9,13 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from nosync_lint.guard import GuardReport, SyncError, guard, to_host
-from reference_allocator import BytePool, PageAllocator, SWAComposite, join, naive
+from benchmarks.allocator.calls import Bench, Call
+from benchmarks.allocator.conv_operands import kernels, pool_view
+from nosync_lint.guard import GuardReport, SyncError, guard, to_device, to_host
+from reference_allocator import BytePool, PageAllocator, SWAComposite, abi, join, naive
+from reference_allocator.abi import load
+from reference_allocator.costs import COSTS, Cost
 from reference_allocator.end_band import EndBand
 from reference_allocator.naive import NaiveAllocator, pack_host_planned
 from reference_allocator.streams import SideStream
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.pools import kv
+from tests.reference_allocator.test_costs import PREPARED
 
 pytestmark = pytest.mark.skipif(
     torch.cuda.is_available(), reason="the simulated device needs a machine without a real one"
@@ -156,3 +161,37 @@ def test_ids_are_those_of_the_host(kind: type[PageAllocator]) -> None:
     expected = lazy_frees(kind, "cpu")
     with guard(level="allow"):
         assert lazy_frees(kind, "cuda") == expected
+
+
+def waits_of(call: Call) -> list[str]:
+    with guard(level="allow") as report:
+        call()
+    assert report.early_reads == []
+    return [event.code for event in report.events]
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("row", COSTS, ids=lambda row: row.call)
+def test_a_call_waits_as_often_as_its_row_of_the_costs_says(row: Cost, checked: bool) -> None:
+    """As its own tests count in CPU memory, by the names of operations."""
+    with guard(level="allow"):
+        call = PREPARED[row.call](Bench("cuda", checked))
+    assert len(waits_of(call)) == row.syncs
+
+
+def test_the_conv_state_kernels_wait_for_nothing_and_leave_the_bits_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The memory of the simulated device is that of the host, so that the kernels for the host are its kernels."""
+    monkeypatch.setattr(abi, "load", lambda *_: load("cpu"))
+    monkeypatch.setattr(abi, "_DEVICES", dict.fromkeys(abi._DEVICES, abi._DEVICES["cpu"]))
+    state = pool_view(5, 64, "cpu")
+    with guard(level="allow"):
+        made = kernels(to_device(state))
+    for name, expected in kernels(state).items():
+        expected.run()
+        assert waits_of(Call(made[name].run)) == []
+        for ours, theirs in zip(made[name].written, expected.written, strict=True):
+            assert torch.equal(to_host(ours).contiguous().view(torch.int16), theirs.contiguous().view(torch.int16)), (
+                name
+            )

@@ -1,14 +1,60 @@
-"""Conv states in every layout that the kernels must take."""
+"""Where tests run, and conv states in every layout that the kernels must take.
+
+Without `--nosync` pools lie in CPU memory. With it every test is guarded and its pools lie on the guard's device, but
+for tests with the marker `host`, which are about the host.
+"""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
+from reference_allocator import fused
+from reference_allocator.table_kernels import load_tables
+from tests.reference_allocator.pools import Place
+
+FOLDER = Path(__file__).parent
+SIMULATED = not torch.cuda.is_available()
+"""Asked before a guard is open, inside of which there always is a device."""
+MOST_DRAWN = 12
+"""Examples of a machine in a guarded run."""
 LAYOUTS = ("dense", "page-major", "pool", "wide-rows")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Guards what is not about the host. Raises `UsageError` for what is, and does not say why."""
+    for item in items:
+        if item.path.is_relative_to(FOLDER):
+            host = item.get_closest_marker("host")
+            if host is not None and not (host.args and isinstance(host.args[0], str)):
+                raise pytest.UsageError(f"{item.nodeid}: `host` without a reason")
+            if host is None and config.getoption("--nosync") not in (None, "off"):
+                item.add_marker("nosync")
+                draw_less(item)
+
+
+def draw_less(item: pytest.Item) -> None:
+    """Fewer examples of what is drawn at random: there an operation takes ten times as long."""
+    drawn = getattr(getattr(item, "cls", None), "settings", None)
+    if drawn is not None:
+        item.cls.settings = settings(drawn, max_examples=MOST_DRAWN)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def place(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Puts the pools of a guarded test on the device. The memory of a simulated one is that of the host, so that the
+    kernels for the host are its kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("nosync") is not None:
+            patch.setattr(Place, "device", torch.device("cuda", 0))
+            if SIMULATED:
+                patch.setattr(fused, "load_tables", lambda *_: load_tables("cpu", None))
+        yield
 
 
 class State:

@@ -1,7 +1,7 @@
 """Counts the operations that reach the dispatcher, and tells those that would stop the host on a device.
 
-The tensors of these tests lie in CPU memory, where nothing waits. The operations are the same ones, so what would
-wait can be told by its name and its arguments.
+Tensors in CPU memory wait for nothing. The operations are the same ones, so what would wait can be told by its name and
+its arguments. In a guarded run the guard is asked as well.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from reference_allocator.errors import (
 )
 from reference_allocator.tables import WholePages
 from reference_allocator.verify import check, faults, verify
-from tests.reference_allocator.pools import byte_pool, ids, two_owners
+from tests.reference_allocator.pools import RAISES, byte_pool, every, ids, listed, refusals, twice, two_owners
 
 PAGE_SIZES = [1, 4, 16]
 
@@ -43,7 +43,7 @@ def lists(allocator: PageAllocator) -> tuple[object, ...]:
     """All state that a refused operation must leave alone."""
     band = allocator.band
     return (
-        band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), allocator.free_vids.tolist(),
+        listed(band.v2p), listed(band.p2v), listed(band.holes), listed(allocator.free_vids),
         band.lo, band.hi, band.live, band.epoch, allocator.group_is_open,
     )  # fmt: skip
 
@@ -61,8 +61,8 @@ def test_tokens_are_whole_pages_in_order_and_bound(page_size: int) -> None:
     tokens = got(allocator.alloc(3 * page_size))
     assert tokens.dtype is torch.int64
     pages = tokens.view(3, page_size)
-    assert (pages % page_size).tolist() == [list(range(page_size))] * 3
-    assert allocator.translate(tokens).gt(0).all()
+    assert listed(pages % page_size) == [list(range(page_size))] * 3
+    assert every(allocator.translate(tokens).gt(0))
     assert allocator.available_size() == (65536 // (1024 * page_size) - 1 - 3) * page_size
     assert verify(allocator) == []
 
@@ -83,9 +83,8 @@ def test_nothing_is_allocated_for_nothing() -> None:
     before = lists(allocator)
     for count in (0, -4):
         assert got(allocator.alloc(count)).numel() == 0
-    empty = ids()
-    assert got(allocator.alloc_extend(empty, empty, empty, empty, empty, 0)).numel() == 0
-    assert got(allocator.alloc_decode(empty, empty, empty)).numel() == 0
+    assert got(allocator.alloc_extend(*twice(), *twice(), ids(), 0)).numel() == 0
+    assert got(allocator.alloc_decode(*twice(), ids())).numel() == 0
     assert lists(allocator) == before
 
 
@@ -93,9 +92,9 @@ def test_a_shortage_gives_none_and_changes_nothing() -> None:
     allocator = owner()
     before = lists(allocator)
     assert allocator.alloc(64) is None
-    assert allocator.alloc_extend(ids(0), ids(0), ids(64), ids(64), ids(-1), 64) is None
-    wanted = torch.full((16,), 5, dtype=torch.int64)
-    assert allocator.alloc_decode(wanted, wanted, wanted - 2) is None
+    assert allocator.alloc_extend(*twice(0), *twice(64), ids(-1), 64) is None
+    wanted = twice(*[5] * 16)
+    assert allocator.alloc_decode(*wanted, wanted[0] - 2) is None
     assert lists(allocator) == before
 
 
@@ -120,16 +119,16 @@ def test_minting_what_was_not_admitted_changes_nothing() -> None:
 @pytest.mark.parametrize("page_size", PAGE_SIZES)
 def test_a_row_that_grows_token_by_token_is_page_structured(page_size: int) -> None:
     allocator = owner(page_size)
-    row = got(allocator.alloc_extend(ids(0), ids(0), ids(5), ids(5), ids(-1), 5))
-    more = got(allocator.alloc_extend(ids(5), ids(5), ids(11), ids(11), row[-1:], 6))
+    row = got(allocator.alloc_extend(*twice(0), *twice(5), ids(-1), 5))
+    more = got(allocator.alloc_extend(*twice(5), *twice(11), row[-1:], 6))
     row = torch.cat((row, more))
     for length in range(12, 30):
-        row = torch.cat((row, got(allocator.alloc_decode(ids(length), ids(length), row[-1:]))))
-    assert (row % page_size).tolist() == [position % page_size for position in range(29)]
-    pages = row // page_size
+        row = torch.cat((row, got(allocator.alloc_decode(*twice(length), row[-1:]))))
+    assert listed(row % page_size) == [position % page_size for position in range(29)]
+    pages = listed(row // page_size)
     assert all(pages[at] == pages[at // page_size * page_size] for at in range(29))
     assert allocator.band.live == -(-29 // page_size)
-    assert allocator.translate(row).gt(0).all()
+    assert every(allocator.translate(row).gt(0))
     assert verify(allocator) == []
     allocator.free_segment(row, start_pos=0)
     assert allocator.band.live == 0
@@ -138,9 +137,9 @@ def test_a_row_that_grows_token_by_token_is_page_structured(page_size: int) -> N
 
 def test_a_decode_step_inside_pages_writes_no_table() -> None:
     allocator = owner()
-    row = got(allocator.alloc_extend(ids(0), ids(0), ids(5), ids(5), ids(-1), 5))
+    row = got(allocator.alloc_extend(*twice(0), *twice(5), ids(-1), 5))
     before = lists(allocator)
-    assert got(allocator.alloc_decode(ids(6), ids(6), row[-1:])).tolist() == [row[-1].item() + 1]
+    assert listed(got(allocator.alloc_decode(*twice(6), row[-1:]))) == listed(row[-1:] + 1)
     assert lists(allocator) == before
 
 
@@ -154,10 +153,10 @@ def test_free_segment_frees_its_pages_and_no_others(page_size: int, eager: bool)
         free = allocator.free_vids.numel()
         allocator.free_segment(row[start * page_size : (start + 3) * page_size], start_pos=start * page_size)
         assert allocator.free_vids.numel() == free + 3
-        assert allocator.free_vids[-3:].tolist() == (row[::page_size] // page_size)[start : start + 3].tolist()
+        assert listed(allocator.free_vids[-3:]) == listed((row[::page_size] // page_size)[start : start + 3])
         assert allocator.band.hole_count == (0 if eager else 3)
         assert allocator.band.live == 3
-        assert allocator.translate(row).gt(0).sum() == 3 * page_size
+        assert listed(allocator.translate(row).gt(0)).count(True) == 3 * page_size
         assert verify(allocator) == []
 
 
@@ -176,7 +175,7 @@ def test_free_without_positions_finds_the_pages(page_size: int) -> None:
     some = tokens[page_size:].flip(0)
     allocator.free(some)
     assert allocator.band.live == 1
-    assert allocator.translate(tokens[:page_size]).gt(0).all()
+    assert every(allocator.translate(tokens[:page_size]).gt(0))
     assert verify(allocator) == []
 
 
@@ -301,7 +300,7 @@ def test_none_and_empty_tensors_are_no_work() -> None:
 
 @pytest.mark.parametrize(
     ("use", "error", "message"),
-    [
+    refusals(
         (lambda a, row: a.alloc(6), AlignmentError, r"full\.alloc: .*count=6, page_size=4"),
         (lambda a, row: a.free_segment(row[2:8], start_pos=2), AlignmentError, "start_pos=2, page_size=4"),
         (lambda a, row: a.free_segment(row, start_pos=-4), AlignmentError, "start_pos=-4"),
@@ -318,21 +317,21 @@ def test_none_and_empty_tensors_are_no_work() -> None:
         (lambda a, row: a.free_segment(row[-4:] + 4, start_pos=0), BindingError, "freed twice or stale"),
         (lambda a, row: a.free_segments([(row[:4], 0), (row[:4], 4)]), BindingError, "twice"),
         (
-            lambda a, row: a.alloc_extend(ids(0), ids(0), ids(4), ids(4), ids(-1), 5),
+            lambda a, row: a.alloc_extend(*twice(0), *twice(4), ids(-1), 5),
             ArgumentError, "total=5, lengths=4",
         ),
         (
-            lambda a, row: a.alloc_extend(ids(4), ids(4), ids(3), ids(3), row[3:4], -1),
+            lambda a, row: a.alloc_extend(*twice(4), *twice(3), row[3:4], -1),
             ArgumentError, "prefix=4, seq=3",
         ),
-        (lambda a, row: a.alloc_extend(ids(0), ids(0, 0), ids(4), ids(4), ids(-1), 4), ArgumentError, "prefix=2, seq=1"),
-        (lambda a, row: a.alloc_extend(ids(0), ids(0), ids(4), ids(4), ids(), 4), ArgumentError, r"lengths=\[1, 1, 0\]"),
-        (lambda a, row: a.alloc_extend(ids(1), ids(1), ids(4), ids(4), ids(7), 3), BindingError, "last_loc=7, prefix=1"),
-        (lambda a, row: a.alloc_decode(ids(5), ids(5, 5), ids(7)), ArgumentError, "requests=1, requests_cpu=2"),
+        (lambda a, row: a.alloc_extend(ids(0), torch.tensor([0, 0]), *twice(4), ids(-1), 4), ArgumentError, "prefix=2, seq=1"),
+        (lambda a, row: a.alloc_extend(*twice(0), *twice(4), ids(), 4), ArgumentError, r"lengths=\[1, 1, 0\]"),
+        (lambda a, row: a.alloc_extend(*twice(1), *twice(4), ids(7), 3), BindingError, "last_loc=7, prefix=1"),
+        (lambda a, row: a.alloc_decode(ids(5), torch.tensor([5, 5]), ids(7)), ArgumentError, "requests=1, requests_cpu=2"),
         (lambda a, row: a.alloc_decode(ids(5), ids(5).to("meta"), ids(7)), ArgumentError, "in CPU memory"),
-        (lambda a, row: a.alloc_decode(ids(0), ids(0), ids(7)), ArgumentError, "prefix=-1"),
-        (lambda a, row: a.alloc_decode(ids(5), ids(5), ids(6)), BindingError, "last_loc=6, prefix=4"),
-    ],
+        (lambda a, row: a.alloc_decode(*twice(0), ids(7)), ArgumentError, "prefix=-1"),
+        (lambda a, row: a.alloc_decode(*twice(5), ids(6)), BindingError, "last_loc=6, prefix=4"),
+    ),
 )  # fmt: skip
 @pytest.mark.parametrize("group", [False, True])
 def test_misuse_is_named_and_changes_nothing(use, error, message, group) -> None:  # type: ignore[no-untyped-def]
@@ -351,6 +350,7 @@ def test_misuse_is_named_and_changes_nothing(use, error, message, group) -> None
     assert verify(allocator) == []
 
 
+@RAISES
 def test_a_group_refuses_a_page_it_holds() -> None:
     allocator = owner()
     row = got(allocator.alloc(16))
@@ -364,6 +364,7 @@ def test_a_group_refuses_a_page_it_holds() -> None:
     assert verify(allocator) == []
 
 
+@RAISES
 def test_a_double_free_is_refused_on_a_cpu() -> None:
     allocator = owner()
     row = got(allocator.alloc(16))
@@ -387,12 +388,12 @@ def test_a_double_free_on_a_device_sets_the_error_word_and_touches_only_the_sink
     allocator.free_segment(row[:page_size], start_pos=0)
     check(allocator)
     allocator.free_segment(row, start_pos=0)
-    assert allocator.band.v2p[-1] == allocator.band.p2v[-1] == -1
-    assert allocator.free_vids[-3:].tolist() == [0, *(row[page_size::page_size] // page_size).tolist()]
-    assert allocator.band.holes[-3:].tolist()[0] == 0
-    assert allocator.free_vids.min() >= 0
-    assert allocator.band.holes.min() >= 0
-    assert allocator.translate(other).gt(0).all()
+    assert listed(allocator.band.v2p[-1:]) == listed(allocator.band.p2v[-1:]) == [-1]
+    assert listed(allocator.free_vids[-3:]) == [0, *listed(row[page_size::page_size] // page_size)]
+    assert listed(allocator.band.holes[-3:])[0] == 0
+    assert every(allocator.free_vids >= 0)
+    assert every(allocator.band.holes >= 0)
+    assert every(allocator.translate(other).gt(0))
     assert "DOUBLE_FREE" in repr(faults(allocator.band))
     assert any("error word" in problem for problem in verify(allocator))
     with pytest.raises(PoisonedError, match=r"full\.check: .*DOUBLE_FREE"):
@@ -402,7 +403,7 @@ def test_a_double_free_on_a_device_sets_the_error_word_and_touches_only_the_sink
         lambda: allocator.free(other),
         lambda: allocator.free_segment(other, start_pos=0),
         lambda: allocator.free_segments([(other, 0)]),
-        lambda: allocator.alloc_decode(ids(5), ids(5), ids(7)),
+        lambda: allocator.alloc_decode(*twice(5), ids(7)),
     ):
         with pytest.raises(PoisonedError, match="only clear"):
             use()
@@ -422,7 +423,7 @@ def test_the_same_calls_give_the_same_ids(page_size: int) -> None:
             else:
                 row = allocator.alloc(page_size * chance.randrange(1, 4))
                 rows += [] if row is None else [row]
-                seen.append(None if row is None else allocator.translate(row).tolist())
+                seen.append(None if row is None else listed(allocator.translate(row)))
             assert verify(allocator) == []
         return seen
 

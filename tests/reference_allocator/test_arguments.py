@@ -15,7 +15,7 @@ from reference_allocator.float_band import FloatBand
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 from reference_allocator.verify import verify
 from tests.reference_allocator.dispatches import Dispatches
-from tests.reference_allocator.pools import byte_pool, ids
+from tests.reference_allocator.pools import byte_pool, every, ids, listed, twice
 from tests.reference_allocator.test_allocator import got, owner
 from tests.reference_allocator.test_state import three_pools
 from tests.reference_allocator.test_static import lists as static_lists
@@ -39,23 +39,23 @@ Call = Callable[[SWAMambaComposite, Any], object]
 def state_of(cache: SWAMambaComposite) -> tuple[object, ...]:
     """All state that a refused call must leave alone."""
     bands = [
-        (band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.lo, band.hi, band.live, band.epoch)
+        (listed(band.v2p), listed(band.p2v), listed(band.holes), band.lo, band.hi, band.live, band.epoch)
         for band in cache.bands
     ]
-    ids_left = (cache.full.free_vids.tolist(), cache.state.free_vids.tolist())
+    ids_left = (listed(cache.full.free_vids), listed(cache.state.free_vids))
     return (*bands, *ids_left, cache.state.set_aside, cache.group_is_open, cache.swa.pool.total_bytes)
 
 
 def extend(cache: SWAMambaComposite, total: Any) -> object:
-    return cache.alloc_extend(ids(0), ids(0), ids(4), ids(4), ids(-1), total)
+    return cache.alloc_extend(*twice(0), *twice(4), ids(-1), total)
 
 
 def extend_tail(cache: SWAMambaComposite, total: Any) -> object:
-    return cache.alloc_extend_swa_tail(ids(0), ids(0), ids(4), ids(4), ids(-1), total, tail_len=4)
+    return cache.alloc_extend_swa_tail(*twice(0), *twice(4), ids(-1), total, tail_len=4)
 
 
 def tail(cache: SWAMambaComposite, length: Any) -> object:
-    return cache.alloc_extend_swa_tail(ids(0), ids(0), ids(4), ids(4), ids(-1), 4, tail_len=length)
+    return cache.alloc_extend_swa_tail(*twice(0), *twice(4), ids(-1), 4, tail_len=length)
 
 
 def make_room(cache: SWAMambaComposite, needed: Any) -> object:
@@ -100,7 +100,7 @@ NAMED: dict[str, Call] = {
     "recover": lambda cache, tokens: recover_locked_full(cache, tokens, ids(4, 5, 6, 7), start_pos=0),
     "set mapping": lambda cache, tokens: cache.set_full_to_swa_mapping(tokens, ids(4, 5, 6, 7)),
     "clear mapping": lambda cache, tokens: cache.clear_full_to_swa_mapping(tokens),
-    "decode": lambda cache, lens: cache.alloc_decode(lens, ids(4, 5, 6, 7), ids(4, 5, 6, 7)),
+    "decode": lambda cache, lens: cache.alloc_decode(lens, *twice(4, 5, 6, 7)),
 }
 
 
@@ -183,7 +183,7 @@ def test_a_fixed_split_refuses_the_same() -> None:
     for start in NO_COUNTS:
         with pytest.raises(ArgumentError):
             both.free_segment(row, start_pos=start)  # type: ignore[arg-type]
-    for wrong in (row.int(), row.tolist(), row.float()):
+    for wrong in (row.int(), listed(row), row.float()):
         with pytest.raises(ArgumentError, match="translate"):
             both.translate(wrong)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="translate"):
@@ -196,7 +196,7 @@ def test_a_fixed_split_refuses_the_same() -> None:
 WRONG_WINDOWS: list[tuple[type[AllocatorError], Any, dict[str, Any]]] = [
     (ArgumentError, lambda row: row[:7], {}),
     (ArgumentError, lambda row: row[0], {}),
-    (ArgumentError, lambda row: row.tolist(), {}),
+    (ArgumentError, lambda row: listed(row), {}),
     (ArgumentError, lambda row: row.int(), {}),
     (ArgumentError, lambda row: row, {"window": 0}),
     (ArgumentError, lambda row: row, {"window": -4}),
@@ -217,7 +217,7 @@ def test_a_window_that_cannot_advance_frees_nothing(
         row = got(both.alloc(16))
         with pytest.raises(error, match=r"\+swa\.advance_window"):
             both.advance_window(cut(row), **{"old": 0, "length": 16, "window": 8, **changed})
-        assert both.translate_loc_from_full_to_swa(row).gt(0).all()
+        assert every(both.translate_loc_from_full_to_swa(row).gt(0))
         assert both.advance_window(row, old=0, length=16, window=8) == 8
         assert both.advance_window(row[:8], old=8, length=16, window=8) == 8
         assert verify(both) == []

@@ -18,6 +18,8 @@ from reference_allocator.recovery import transfer_swa_tokens
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
 
+pytestmark = pytest.mark.host("counts what torch dispatches in CPU memory; tests/guard counts the waits on the device")
+
 PACKAGE = Path(reference_allocator.__file__).parent
 
 

@@ -11,6 +11,8 @@ from torch import Tensor
 from tests.reference_allocator.dispatches import Dispatches
 from tests.reference_allocator.pools import ids
 
+pytestmark = pytest.mark.host("counts what torch dispatches in CPU memory")
+
 STOPS: dict[str, Callable[[Tensor, Tensor], object]] = {
     "scalar through an index": lambda table, index: table.__setitem__(index, -1),
     "scalar to one row": lambda table, index: table.__setitem__(0, 0),

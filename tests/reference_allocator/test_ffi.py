@@ -17,6 +17,8 @@ from reference_allocator import abi, build, ffi, sconv
 from reference_allocator.abi import MatchError
 from tests.reference_allocator.conftest import bits
 
+pytestmark = pytest.mark.host("passes addresses of host memory to code compiled for the host")
+
 installed = pytest.mark.skipif(importlib.util.find_spec("tvm_ffi") is None, reason="the extra tvm-ffi is not installed")
 Via = Callable[..., None]
 

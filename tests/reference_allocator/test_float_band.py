@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
-from reference_allocator import BytePool, PageAllocator, join
+from reference_allocator import PageAllocator, join
 from reference_allocator.end_band import EndBand
 from reference_allocator.errors import ArgumentError, SpecError
 from reference_allocator.float_band import FloatBand, Side
@@ -16,7 +16,7 @@ from reference_allocator.pages import Pages
 from reference_allocator.records import Ids
 from reference_allocator.verify import verify, verify_band
 from tests.reference_allocator.dispatches import Dispatches
-from tests.reference_allocator.pools import ids, kv
+from tests.reference_allocator.pools import every, ids, kv, listed, pool_of, put
 from tests.reference_allocator.test_allocator import got
 from tests.reference_allocator.test_band import Event
 
@@ -27,7 +27,7 @@ class Three:
     """Three owners of one byte in a chain, with pages of 3, 1 and 2 layers: frontiers meet off each other's grid."""
 
     def __init__(self, total: int = 65536, *, checked: bool = True) -> None:
-        self.pool = BytePool(
+        self.pool = pool_of(
             total, [kv("up", "full", "up", 2, 3), kv("middle", "swa", "float", 2, 2), kv("down", "full", "down", 2, 1)]
         )
         self.up, self.middle, self.down = (
@@ -100,7 +100,7 @@ def test_it_grows_on_both_sides_when_one_is_not_enough() -> None:
 
 def test_capacity_is_measured_on_its_own_grid() -> None:
     """The neighbours' frontiers lie between two pages of the floating pool: raw bytes would promise one page more."""
-    pool = BytePool(49152 + 512, [kv("up", "full", "up", 1, 3), kv("middle", "swa", "float", 1, 4), kv("down", "full", "down", 1, 1)])  # fmt: skip
+    pool = pool_of(49152 + 512, [kv("up", "full", "up", 1, 3), kv("middle", "swa", "float", 1, 4), kv("down", "full", "down", 1, 1)])  # fmt: skip
     up, middle, down = (PageAllocator(pool, name) for name in ("up", "middle", "down"))
     join(up.band, middle.band, down.band)
     off = 0
@@ -122,13 +122,13 @@ def test_holes_give_an_exact_number_of_pages_on_either_side(side: Side) -> None:
     three = Three()
     row = got(three.middle.alloc(16))
     keys, _ = three.pool.kv_layer("middle", 1)
-    keys[three.middle.translate(row)] = torch.arange(16).view(16, 1, 1).to(torch.bfloat16)
+    keys[three.middle.translate(row)] = put(torch.arange(16)).view(16, 1, 1).to(torch.bfloat16)
     three.middle.free_segments([(row[2:4], 2), (row[8:12], 8)])
     gap = three.floating.gap(side)
     assert three.floating.pack(3, side) == 3
     assert three.floating.gap(side) == gap + 3 * three.floating.page_bytes
     left = torch.cat((row[:2], row[4:8], row[12:]))
-    assert keys[three.middle.translate(left)][:, 0, 0].tolist() == [0, 1, 4, 5, 6, 7, 12, 13, 14, 15]
+    assert listed(keys[three.middle.translate(left)][:, 0, 0]) == [0, 1, 4, 5, 6, 7, 12, 13, 14, 15]
     assert three.verify() == []
 
 
@@ -145,13 +145,13 @@ def test_room_that_cannot_be_made_changes_nothing() -> None:
     three = Three()
     row = got(three.middle.alloc(16))
     three.middle.free_segment(row[4:8], start_pos=4)
-    before = three.floating.lo, three.floating.hi, three.floating.v2p.tolist(), three.floating.moves
+    before = three.floating.lo, three.floating.hi, listed(three.floating.v2p), three.floating.moves
     most = three.floating.high_limit - three.floating.low_limit - three.floating.live * three.floating.page_bytes
     for side in SIDES:
         assert three.floating.make_room(side, most + 1) == three.floating.gap(side)
     three.floating.gates["transfer"] = lambda: False
     assert three.floating.make_room("low", three.floating.gap("low") + 1) == three.floating.gap("low")
-    assert before == (three.floating.lo, three.floating.hi, three.floating.v2p.tolist(), three.floating.moves)
+    assert before == (three.floating.lo, three.floating.hi, listed(three.floating.v2p), three.floating.moves)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -170,11 +170,11 @@ def test_a_region_moves_as_a_whole(side: Side) -> None:
     three = Three()
     row = got(three.middle.alloc(8))
     keys, _ = three.pool.kv_layer("middle", 1)
-    keys[three.middle.translate(row)] = torch.arange(8).view(8, 1, 1).to(torch.bfloat16)
+    keys[three.middle.translate(row)] = put(torch.arange(8)).view(8, 1, 1).to(torch.bfloat16)
     wanted = three.floating.gap(side) + 2 * three.floating.page_bytes
     assert three.floating.make_room(side, wanted) == wanted
     assert three.verify() == []
-    assert keys[three.middle.translate(row)][:, 0, 0].tolist() == list(range(8))
+    assert listed(keys[three.middle.translate(row)][:, 0, 0]) == list(range(8))
 
 
 def test_an_empty_one_offers_all_that_is_between_its_neighbours() -> None:
@@ -208,8 +208,8 @@ def test_room_is_made_in_any_state_without_a_read_and_contents_stay(side: Side) 
         keys, values = three.pool.kv_layer("middle", 1)
         kept = [row for row in rows if chance.random() < 0.6] or rows[:1]
         for number, row in enumerate(kept):
-            keys[three.middle.translate(row)] = number
-            values[three.middle.translate(row)] = -number
+            keys.index_fill_(0, three.middle.translate(row), number)
+            values.index_fill_(0, three.middle.translate(row), -number)
         for row in rows:
             if not any(row is other for other in kept):
                 three.middle.free_segment(row, start_pos=0)
@@ -231,8 +231,8 @@ def test_room_is_made_in_any_state_without_a_read_and_contents_stay(side: Side) 
         assert three.verify() == []
         for number, row in enumerate(kept):
             at = three.middle.translate(row)
-            assert keys[at].eq(number).all()
-            assert values[at].eq(-number).all()
+            assert every(keys[at].eq(number))
+            assert every(values[at].eq(-number))
     assert leaps
     assert packed
     assert refused

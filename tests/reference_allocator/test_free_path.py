@@ -15,7 +15,7 @@ from reference_allocator.recovery import transfer_swa_pages
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, faults, verify
 from tests.reference_allocator.dispatches import Dispatches
-from tests.reference_allocator.pools import byte_pool, ids
+from tests.reference_allocator.pools import Place, byte_pool, ids, listed, twice
 from tests.reference_allocator.test_allocator import got
 
 CHURN = 150
@@ -83,17 +83,15 @@ def test_churn_stops_the_host_nowhere(page_size: int, eager: bool, pools: int) -
         act = chance.random()
         if act < 0.35 or not rows:
             length = chance.randrange(1, 4 * page_size)
-            lens, none = ids(length), ids(0)
-            args = (none, none.clone(), lens, lens.clone(), ids(-1), length)
-            with Dispatches(args[1], args[3]) as seen:
-                new = allocator.alloc_extend(*args)
+            none, lens, last = twice(0), twice(length), ids(-1)
+            with Dispatches(none[1], lens[1]) as seen:
+                new = allocator.alloc_extend(*none, *lens, last, length)
             rows += [] if new is None else [(new, 0)]
             shortages += new is None
         elif act < 0.6:
-            lens = ids(*(row.numel() + 1 for row, _ in rows))
-            lens_cpu, last = lens.clone(), torch.stack([row[-1] for row, _ in rows])
-            with Dispatches(lens_cpu) as seen:
-                new = allocator.alloc_decode(lens, lens_cpu, last)
+            lens, last = twice(*(row.numel() + 1 for row, _ in rows)), torch.stack([row[-1] for row, _ in rows])
+            with Dispatches(lens[1]) as seen:
+                new = allocator.alloc_decode(*lens, last)
             if new is not None:
                 rows = [(torch.cat((row, new[at : at + 1])), cursor) for at, (row, cursor) in enumerate(rows)]
         else:
@@ -124,43 +122,43 @@ def test_ids_outside_the_table_are_reported_on_a_device_and_followed_nowhere(use
 
     An index out of bounds would end the CUDA context before anybody could read why.
     """
-    both = SWAComposite(byte_pool(), profile=profile)
-    fixed = StaticSWAComposite(64, 64, page_size=4)
+    both = SWAComposite(byte_pool(), checked=True, profile=profile)
+    fixed = StaticSWAComposite(64, 64, page_size=4, device=Place.device, checked=True)
     for allocator in (both, fixed):
         row = got(allocator.alloc(8))
         allocator.raises = False
-        before = allocator.translate_loc_from_full_to_swa(row).tolist()
+        before = listed(allocator.translate_loc_from_full_to_swa(row))
         if isinstance(allocator, SWAComposite):
             both.full.raises = both.full.band.raises = both.swa.raises = False
         for foreign in FOREIGN:
             getattr(allocator, use)(ids(foreign // 4 * 4), start_pos=0)
         with pytest.raises(PoisonedError):
             check(allocator)
-        assert allocator.translate_loc_from_full_to_swa(row).tolist() == before
+        assert listed(allocator.translate_loc_from_full_to_swa(row)) == before
         allocator.clear()
         check(allocator)
 
 
 @pytest.mark.parametrize("profile", ["portable", "fused"])
 def test_transfers_of_ids_outside_the_table_move_nothing(profile: Profile) -> None:
-    both = SWAComposite(byte_pool(), profile=profile)
+    both = SWAComposite(byte_pool(), checked=True, profile=profile)
     row = got(both.alloc(8))
     both.raises = both.full.raises = both.full.band.raises = both.swa.raises = False
-    before = both.swa.v2p.tolist()
+    before = listed(both.swa.v2p)
     for foreign in FOREIGN:
         transfer_swa_pages(both, ids(foreign // 4 * 4), row[:1], start_pos=0)
         transfer_swa_pages(both, row[:1], ids(foreign // 4 * 4), start_pos=0)
     assert faults(both.swa) == Fault.UNKNOWN_ID | Fault.SWA_NOT_BOUND | Fault.KEPT_STILL_BOUND
-    assert both.swa.v2p.tolist() == before
+    assert listed(both.swa.v2p) == before
 
 
 def test_transfers_of_a_fixed_split_are_held_to_its_table_too() -> None:
-    fixed = StaticSWAComposite(64, 64, page_size=4)
+    fixed = StaticSWAComposite(64, 64, page_size=4, device=Place.device, checked=True)
     row = got(fixed.alloc(8))
     fixed.raises = False
-    before = fixed.translate_loc_from_full_to_swa(row).tolist()
+    before = listed(fixed.translate_loc_from_full_to_swa(row))
     for foreign in (*FOREIGN, 0):
         transfer_swa_pages(fixed, ids(foreign // 4 * 4), row[4:5], start_pos=0)
         transfer_swa_pages(fixed, row[:1], ids(foreign // 4 * 4), start_pos=0)
     assert faults(fixed.swa) == Fault.UNKNOWN_ID | Fault.SWA_NOT_BOUND | Fault.KEPT_STILL_BOUND
-    assert fixed.translate_loc_from_full_to_swa(row).tolist()[:4] == before[:4]
+    assert listed(fixed.translate_loc_from_full_to_swa(row))[:4] == before[:4]

@@ -12,6 +12,8 @@ import pytest
 
 from reference_allocator import verify
 
+pytestmark = pytest.mark.host("the guide is written for pools in CPU memory")
+
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "allocator_guide.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 BLOCKS = [

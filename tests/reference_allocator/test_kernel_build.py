@@ -16,6 +16,8 @@ from reference_allocator import abi, build
 from reference_allocator.abi import MatchError
 from reference_allocator.build import BuildError, Recipe, cuda_recipe, host_recipe
 
+pytestmark = pytest.mark.host("runs compilers")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

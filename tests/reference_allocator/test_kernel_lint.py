@@ -10,6 +10,8 @@ import pytest
 
 from nosync_lint.report import Report
 
+pytestmark = pytest.mark.host("reads the text of the kernels")
+
 FOLDER = Path(__file__).resolve().parents[2] / "reference_allocator"
 CENSUS = '[[census]]\nfiles = "reference_allocator/kernels/*.cuh"\nmatches = 7\nwhere = "rank=3"\n'
 STATE = re.compile(r'  Match\(cache, "cache"\)\n(?:      \.\w+\(.*\)\n)*?      \.verify\(\);\n')

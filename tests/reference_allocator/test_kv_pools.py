@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from reference_allocator import BytePool, KVSpec, StatePart, StateSpec
+from reference_allocator import KVSpec, StatePart, StateSpec
 from reference_allocator.errors import LayerError, SpecError
 from reference_allocator.kv_pools import HybridLinearKVPool, KVPool, KVSide, SWAKVPool, UnifiedSWAKVPool
+from tests.reference_allocator.pools import Place, every, listed, pool_of, put
 
 KEYS, VALUES = 24, 8
 """Widths on the full side; the window's are twice as large."""
@@ -22,18 +23,22 @@ def spec(name: str, layers: list[int], *, wider: int = 1) -> KVSpec:
     return KVSpec(name, name, grow, 4, layers, 2, KEYS * wider, VALUES * wider, torch.bfloat16)  # type: ignore[arg-type]
 
 
+def side_of(spec: KVSpec, tokens: int) -> KVSide:
+    return KVSide.allocate(spec, tokens, device=Place.device)
+
+
 def static(full: list[int], swa: list[int]) -> KVPool:
-    return SWAKVPool(KVSide.allocate(spec("full", full), 32), KVSide.allocate(spec("swa", swa, wider=2), 16))
+    return SWAKVPool(side_of(spec("full", full), 32), side_of(spec("swa", swa, wider=2), 16))
 
 
 def unified(full: list[int], swa: list[int]) -> KVPool:
-    return UnifiedSWAKVPool(BytePool(1 << 16, [spec("full", full), spec("swa", swa, wider=2)]))
+    return UnifiedSWAKVPool(pool_of(1 << 16, [spec("full", full), spec("swa", swa, wider=2)]))
 
 
 def linear(full: list[int], others: list[int]) -> HybridLinearKVPool:
     conv, temporal = (StatePart((3, 16), torch.bfloat16),), (StatePart((2, 4, 4), torch.float32),)
     return HybridLinearKVPool(
-        BytePool(1 << 16, [spec("full", full), StateSpec("state", "down", others, conv, temporal)])
+        pool_of(1 << 16, [spec("full", full), StateSpec("state", "down", others, conv, temporal)])
     )
 
 
@@ -60,7 +65,7 @@ def test_a_later_stage_of_a_pipeline_answers_from_its_own_first_layer(kind: Call
         with pytest.raises(LayerError, match="get_key_buffer"):
             pool.get_key_buffer(layer)
     assert pool.get_v_head_dim() == VALUES
-    assert KVSide.allocate(spec("full", [6]), 8).get_v_head_dim() == VALUES
+    assert side_of(spec("full", [6]), 8).get_v_head_dim() == VALUES
 
 
 def test_the_method_is_inherited_and_takes_no_argument() -> None:
@@ -79,7 +84,7 @@ class Backend:
             self.v_head_dim = pool.get_v_head_dim()
         else:
             self.v_head_dim = pool.get_value_buffer(pool.start_layer).shape[-1]
-        self.out = torch.empty(2, self.v_head_dim, dtype=torch.bfloat16)
+        self.out = put(torch.empty(2, self.v_head_dim, dtype=torch.bfloat16))
 
     def attend(self, values: Tensor) -> Tensor:
         self.out.copy_(values.mean(0))
@@ -108,21 +113,22 @@ def test_every_layer_has_buffers_of_its_side(kind: Callable[..., SWAKVPool]) -> 
 
 
 def test_memory_of_ones_own_has_a_sink_and_starts_at_zero() -> None:
-    side = KVSide.allocate(spec("full", [1, 3]), 32)
+    side = side_of(spec("full", [1, 3]), 32)
     for layer in (1, 3):
         side.get_key_buffer(layer).add_(layer)
         side.get_value_buffer(layer).sub_(layer)
     assert side.get_key_buffer(3).shape == (32 + 4, 2, KEYS)
-    assert side.get_key_buffer(3).unique().tolist() == [3]
-    assert side.get_value_buffer(1).unique().tolist() == [-1]
+    assert every(side.get_key_buffer(3).eq(3))
+    assert every(side.get_value_buffer(1).eq(-1))
 
 
 def test_views_of_a_byte_pool_are_its_bytes() -> None:
-    bytes_ = BytePool(1 << 16, [spec("full", [1, 3]), spec("swa", [0, 2], wider=2)])
+    bytes_ = pool_of(1 << 16, [spec("full", [1, 3]), spec("swa", [0, 2], wider=2)])
     pool = UnifiedSWAKVPool(bytes_)
     pool.get_value_buffer(2)[9] = 5
-    assert bytes_.kv_layer("swa", 2)[1][9].unique().tolist() == [5]
-    assert bytes_.envelopes("swa").ne(0).any(1).nonzero().flatten().tolist() == [2]
+    assert every(bytes_.kv_layer("swa", 2)[1][9].eq(5))
+    written = listed(bytes_.envelopes("swa").ne(0).any(1))
+    assert [page for page, some in enumerate(written) if some] == [2]
 
 
 def test_layers_with_a_state_have_views_of_it() -> None:
@@ -130,15 +136,16 @@ def test_layers_with_a_state_have_views_of_it() -> None:
     for layer in (5, 7):
         pool.get_conv_state(layer)[2] = layer
         pool.get_temporal_state(layer)[2] = -layer
-    assert [pool.get_conv_state(layer)[2].unique().tolist() for layer in (5, 7)] == [[5], [7]]
-    assert [pool.get_temporal_state(layer)[2].unique().tolist() for layer in (5, 7)] == [[-5], [-7]]
+    for layer in (5, 7):
+        assert every(pool.get_conv_state(layer)[2].eq(layer))
+        assert every(pool.get_temporal_state(layer)[2].eq(-layer))
     for state in (pool.get_conv_state, pool.get_temporal_state):
         with pytest.raises(LayerError, match=r"layer=6, layers=\[5, 7\]"):
             state(6)
 
 
 def test_sides_that_contradict_each_other_are_refused() -> None:
-    side = KVSide.allocate(spec("full", [1, 3]), 8)
+    side = side_of(spec("full", [1, 3]), 8)
     with pytest.raises(SpecError, match=r"other=full, layers=\[1, 3\]"):
         SWAKVPool(side, side)
     with pytest.raises(SpecError, match=r"keys=\[\]"):

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from torch import Tensor
 
-from reference_allocator import BytePool, KVSpec, SWAComposite
+from reference_allocator import KVSpec, SWAComposite
 from reference_allocator.composites import CompositeState
 from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import check, verify
 from tests.reference_allocator.dispatches import Dispatches
-from tests.reference_allocator.pools import ids
+from tests.reference_allocator.pools import every, ids, listed, pool_of, put, twice
 from tests.reference_allocator.test_band import Queue
 
 Result = TypeVar("Result")
@@ -63,7 +63,7 @@ class Machine(RuleBasedStateMachine):
             KVSpec("full", "full", full_grows, layers=range(2), **shape),  # type: ignore[arg-type]
             KVSpec("swa", "swa", other, layers=range(swa_layers), **shape),  # type: ignore[arg-type]
         ]
-        pool = BytePool(64 * page_size * 30 + 32, specs)
+        pool = pool_of(64 * page_size * 30 + 32, specs)
         pool.poison()
         self.queue = Queue() if side else None
         self.both = SWAComposite(pool, eager=eager, checked=not guarded, side=self.queue, profile=self.profile)
@@ -93,19 +93,19 @@ class Machine(RuleBasedStateMachine):
             (self.views[1], dead, self.both.translate_loc_from_full_to_swa),
         ):
             physical = translate(tokens[first:])
-            assert physical.gt(0).all()
+            assert every(physical.gt(0))
             view[physical] = text[first:].view(-1, 1, 1)
 
     def new_text(self, count: int) -> Tensor:
         self.written += count
-        return torch.arange(self.written - count, self.written) + 1
+        return put(torch.arange(self.written - count, self.written)) + 1
 
     def grow(self, rows: list[Row], by: list[int]) -> bool:
         """Extends rows, and writes what belongs to the new tokens."""
-        before = ids(*(row.tokens.numel() for row in rows))
-        after = before + ids(*by)
-        last = torch.stack([row.tokens[-1] if row.tokens.numel() else torch.tensor(-1) for row in rows])
-        new = self.call(self.both.alloc_extend, before, before.clone(), after, after.clone(), last, sum(by))
+        before = [row.tokens.numel() for row in rows]
+        after = [length + more for length, more in zip(before, by, strict=True)]
+        last = torch.stack([row.tokens[-1] if row.tokens.numel() else put(torch.tensor(-1)) for row in rows])
+        new = self.call(self.both.alloc_extend, *twice(*before), *twice(*after), last, sum(by))
         if new is None:
             return False
         for row, tokens in zip(rows, new.split(by), strict=True):
@@ -124,10 +124,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(length=st.integers(1, 30), tail=st.integers(1, 9))
     def admit_tail(self, length: int, tail: int) -> None:
-        none, lens, last = ids(0), ids(length), ids(-1)
-        none_cpu, lens_cpu = none.clone(), lens.clone()
-        with self.no_sync(none_cpu, lens_cpu):
-            tokens = self.both.alloc_extend_swa_tail(none, none_cpu, lens, lens_cpu, last, length, tail_len=tail)
+        asked = *twice(0), *twice(length), ids(-1), length
+        tokens = self.call(self.both.alloc_extend_swa_tail, *asked, tail_len=tail)
         if tokens is not None:
             dead = max(0, length - tail) // self.both.page_size * self.both.page_size
             row = Row(tokens, self.new_text(length), dead)
@@ -143,10 +141,8 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.rows)
     @rule()
     def decode(self) -> None:
-        lens = ids(*(row.tokens.numel() + 1 for row in self.rows))
-        last = torch.stack([row.tokens[-1] for row in self.rows])
-        lens_cpu = lens.clone()
-        new = self.call(self.both.alloc_decode, lens, lens_cpu, last)
+        lens = twice(*(row.tokens.numel() + 1 for row in self.rows))
+        new = self.call(self.both.alloc_decode, *lens, torch.stack([row.tokens[-1] for row in self.rows]))
         if new is None:
             return
         text = self.new_text(len(self.rows))
@@ -205,7 +201,7 @@ class Machine(RuleBasedStateMachine):
         self.write(incoming.tokens, node.text[: node.cursor])
         kept = node.tokens[: node.cursor]
         value = self.call(recover_locked_full, self.both, kept, incoming.tokens, start_pos=0)
-        assert value.gt(0).all()
+        assert every(value.gt(0))
         node.cursor = 0
 
     @precondition(lambda self: not self.both.group_is_open)
@@ -238,10 +234,10 @@ class Machine(RuleBasedStateMachine):
     def live_tokens_hold_what_was_written(self) -> None:
         """I16."""
         for row in getattr(self, "rows", ()):
-            assert self.views[0][self.both.translate(row.tokens)][:, 0, 0].tolist() == row.text.tolist()
+            assert listed(self.views[0][self.both.translate(row.tokens)][:, 0, 0]) == listed(row.text)
             alive = row.tokens[row.cursor :]
             found = self.views[1][self.both.translate_loc_from_full_to_swa(alive)][:, 0, 0]
-            assert found.tolist() == row.text[row.cursor :].tolist()
+            assert listed(found) == listed(row.text[row.cursor :])
 
     @invariant()
     def what_is_live_are_the_pages_of_the_rows(self) -> None:

@@ -13,6 +13,8 @@ import torch
 from reference_allocator.abi import DONE, Failure, MatchError, View, describe, failure_error
 from reference_allocator.build import Recipe, build, host_recipe
 
+pytestmark = pytest.mark.host("the matcher is C++ over records of tensors that a test makes up")
+
 Probe = Callable[..., None]
 CUDA = 2
 

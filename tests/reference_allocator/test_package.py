@@ -12,6 +12,8 @@ import pytest
 
 from reference_allocator.costs import README
 
+pytestmark = pytest.mark.host("reads the text of the package")
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "reference_allocator"
 BLOCKING = [

@@ -12,7 +12,7 @@ from reference_allocator.error_word import ErrorWord, Fault
 from reference_allocator.errors import PoisonedError
 from reference_allocator.recovery import transfer_swa_pages
 from reference_allocator.verify import check, verify
-from tests.reference_allocator.pools import byte_pool, ids
+from tests.reference_allocator.pools import byte_pool, ids, twice
 from tests.reference_allocator.test_allocator import got
 from tests.reference_allocator.test_state import Composite, three_pools, two_pools
 from tests.reference_allocator.test_static import static
@@ -21,8 +21,8 @@ Both = SWAComposite | StaticSWAComposite
 
 OF_ALL: dict[str, Callable[[Any], object]] = {
     "alloc": lambda cache: cache.alloc(4),
-    "alloc_extend": lambda cache: cache.alloc_extend(ids(0), ids(0), ids(4), ids(4), ids(-1), 4),
-    "alloc_decode": lambda cache: cache.alloc_decode(ids(2), ids(2), ids(4)),
+    "alloc_extend": lambda cache: cache.alloc_extend(*twice(0), *twice(4), ids(-1), 4),
+    "alloc_decode": lambda cache: cache.alloc_decode(*twice(2), ids(4)),
     "free": lambda cache: cache.free(ids(4)),
     "free_segment": lambda cache: cache.free_segment(ids(4), start_pos=0),
     "free_segments": lambda cache: cache.free_segments([(ids(4), 0)]),

@@ -20,7 +20,7 @@ from reference_allocator.float_band import FloatBand
 from reference_allocator.page_tables import Profile
 from reference_allocator.recovery import recover_locked_full
 from reference_allocator.verify import verify
-from tests.reference_allocator.pools import ids
+from tests.reference_allocator.pools import Place, equal, ids, listed, twice
 from tests.reference_allocator.test_band import Queue
 
 PACKAGE = Path(reference_allocator.__file__).parent
@@ -33,7 +33,7 @@ def same(first: Tensor | int | None, second: Tensor | int | None) -> None:
     """What two calls returned: equal ids, in storage of their own."""
     assert type(first) is type(second)
     if isinstance(first, Tensor) and isinstance(second, Tensor):
-        assert first.tolist() == second.tolist()
+        assert listed(first) == listed(second)
         assert first.dtype == second.dtype
     else:
         assert first == second
@@ -47,14 +47,14 @@ def pool_of(page_size: int, *grows: str) -> BytePool:
             ("full", "swa", "third"), ("full", "swa", "swa"), grows, (2, 1, 3), strict=False
         )
     ]
-    pool = BytePool(64 * page_size * 40 + 96, specs)
+    pool = BytePool(64 * page_size * 40 + 96, specs, device=Place.device)
     pool.poison()
     return pool
 
 
 def seen(band: Band) -> tuple[object, ...]:
     counts = (band.lo, band.hi, band.live, band.moves, band.frees, band.epoch, band.pending_count)
-    return (*counts, band.v2p.tolist(), band.p2v.tolist(), band.holes.tolist(), band.error.cells.tolist())
+    return (*counts, listed(band.v2p), listed(band.p2v), listed(band.holes), listed(band.error.cells))
 
 
 class Twins:
@@ -81,18 +81,18 @@ class Twins:
             bands = side.bands if isinstance(side, SWAComposite) else (side.band,)
             owner = side.full if isinstance(side, SWAComposite) else side
             states.append([seen(band) for band in bands])
-            ids_left.append(owner.free_vids.tolist())
+            ids_left.append(listed(owner.free_vids))
             buffers.append(bands[0].pool.buffer)
         assert states[0] == states[1]
         assert ids_left[0] == ids_left[1]
-        assert torch.equal(buffers[0], buffers[1])
+        assert equal(buffers[0], buffers[1])
 
     def grow(self, chosen: list[int], by: list[int], tail: int | None = None) -> bool:
         """Extends rows; -1 begins one."""
         before = [self.rows[at][0].numel() if at >= 0 else 0 for at in chosen]
-        prefix, seq = ids(*before), ids(*before) + ids(*by)
-        last = torch.tensor([int(self.rows[at][0][-1]) if at >= 0 and len(self.rows[at][0]) else -1 for at in chosen])
-        args = (prefix, prefix.clone(), seq, seq.clone(), last, sum(by))
+        after = [length + more for length, more in zip(before, by, strict=True)]
+        last = [self.rows[at][0][-1:] if at >= 0 and len(self.rows[at][0]) else ids(-1) for at in chosen]
+        args = (*twice(*before), *twice(*after), torch.cat(last), sum(by))
         found = (
             self.call("alloc_extend", *args)
             if tail is None
@@ -132,8 +132,8 @@ def test_two_sides_stay_the_same(seed: int) -> None:
             chosen = chance.sample(range(len(rows)), min(len(rows), 3))
             twins.grow(chosen, [chance.randrange(1, 6) for _ in chosen])
         elif use == 3 and rows:
-            lens = ids(*(row[0].numel() + 1 for row in rows))
-            found = twins.call("alloc_decode", lens, lens.clone(), torch.stack([row[0][-1] for row in rows]))
+            lens = twice(*(row[0].numel() + 1 for row in rows))
+            found = twins.call("alloc_decode", *lens, torch.stack([row[0][-1] for row in rows]))
             if isinstance(found[0], Tensor) and isinstance(found[1], Tensor):
                 for at, (first, second) in enumerate(rows):
                     rows[at] = (
@@ -220,7 +220,7 @@ def test_three_pools_of_one_budget_stay_the_same(seed: int) -> None:
                 twin.rows.append((found[0], found[1]))
         elif use < 5 and twin.rows:
             twin.call("free_segment", row=chance.randrange(len(twin.rows)), start_pos=0)
-            twin.rows = [row for row in twin.rows if int(twin.sides[0].translate(row[0])[0]) > 0]
+            twin.rows = [row for row in twin.rows if listed(twin.sides[0].translate(row[0]))[0] > 0]
         elif use == 5:
             side, needed = chance.choice(("low", "high")), chance.randrange(3000)
             opened = []
@@ -253,7 +253,7 @@ def test_misuse_leaves_the_same_error_words() -> None:
     twins.call("free_full_segment", row=0, start_pos=0)
     twins.call("alloc", 8)
     twins.call("alloc", 8)
-    assert twins.sides[0].bands[0].error.cells.tolist().count(1) < 8  # type: ignore[union-attr]
+    assert listed(twins.sides[0].bands[0].error.cells).count(1) < 8  # type: ignore[union-attr]
     twins.call("clear")
     twins.call("alloc", 8)
 
@@ -278,6 +278,7 @@ def end_band(profile: Profile) -> EndBand:
     return owner.band
 
 
+@pytest.mark.host("reads the text of the package")
 def test_the_linter_follows_a_free_into_both_profiles(lint: Lint) -> None:
     """A wait that one of them had would be on a hot path."""
     planted = {

@@ -12,7 +12,10 @@ import pytest
 
 from reference_allocator.build import CUDA_FLAGS, INCLUDE, KERNELS
 
-pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+pytestmark = [
+    pytest.mark.host("reads what a compiler makes of the kernels"),
+    pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed"),
+]
 
 TARGETS = ("sm_80", "sm_90", "sm_100")
 HISTORIES = (1, 2, 3, 4)

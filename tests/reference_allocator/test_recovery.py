@@ -10,7 +10,7 @@ from reference_allocator import SWAComposite
 from reference_allocator.errors import AlignmentError, ArgumentError, BindingError
 from reference_allocator.recovery import recover_locked_full, transfer_swa_pages, transfer_swa_tokens
 from reference_allocator.verify import check, faults, verify
-from tests.reference_allocator.pools import byte_pool, ids
+from tests.reference_allocator.pools import RAISES, byte_pool, every, ids, listed, put, refusals
 from tests.reference_allocator.test_composites import composite, got, lists, on_a_device
 
 
@@ -27,16 +27,14 @@ def test_pairs_are_positional() -> None:
     """S4a."""
     both = SWAComposite(byte_pool(1))
     given = got(both.alloc(9))
-    ordered = {int(token): token for token in given}
-    pages = sorted(ordered)
-    kept = torch.stack([ordered[pages[at]] for at in (8, 6, 4)])
-    incoming = torch.stack([ordered[pages[at]] for at in (1, 3, 5)])
+    pages = sorted(listed(given))
+    kept, incoming = (ids(*(pages[at] for at in places)) for places in ((8, 6, 4), (1, 3, 5)))
     both.free_swa_segment(kept, start_pos=0)
-    physical = both.swa.v2p[incoming].tolist()
+    physical = listed(both.swa.v2p[incoming])
     recover_locked_full(both, kept, incoming, start_pos=0)
-    assert both.swa.v2p[kept].tolist() == physical
-    assert both.swa.p2v[ids(*physical)].tolist() == kept.tolist()
-    assert both.swa.v2p[incoming].tolist() == [-1, -1, -1]
+    assert listed(both.swa.v2p[kept]) == physical
+    assert listed(both.swa.p2v[ids(*physical)]) == listed(kept)
+    assert listed(both.swa.v2p[incoming]) == [-1, -1, -1]
     assert verify(both) == []
 
 
@@ -46,19 +44,19 @@ def test_recovery_gives_back_full_pages_and_keeps_window_pages(page_size: int, g
     """S4d, S4f: given an evicted node, when it is recovered, then only full has more room."""
     both = composite(page_size)
     kept, incoming = evicted(both, 3)
-    swa, holes, free = both.swa.live, both.swa.holes.tolist(), both.full.free_vids.numel()
+    swa, holes, free = both.swa.live, listed(both.swa.holes), both.full.free_vids.numel()
     if group:
         both.free_group_begin()
     value = recover_locked_full(both, kept, incoming, start_pos=0)
     if group:
         assert both.full.free_vids.numel() == free
         both.free_group_end()
-    assert (both.swa.live, both.swa.holes.tolist()) == (swa, holes)
+    assert (both.swa.live, listed(both.swa.holes)) == (swa, holes)
     assert both.full.free_vids.numel() == free + 3
-    assert value.gt(0).all()
-    assert value.tolist() == both.translate_loc_from_full_to_swa(kept).tolist()
-    assert both.translate(kept).gt(0).all()
-    assert both.translate(incoming).eq(0).all()
+    assert every(value.gt(0))
+    assert listed(value) == listed(both.translate_loc_from_full_to_swa(kept))
+    assert every(both.translate(kept).gt(0))
+    assert every(both.translate(incoming).eq(0))
     assert verify(both) == []
 
 
@@ -68,14 +66,14 @@ def test_the_node_reads_what_was_written_for_the_incoming_tokens(page_size: int)
     both = composite(page_size)
     kept, incoming = evicted(both, 3)
     keys, _ = both.pool.kv_layer("swa", 0)
-    text = torch.arange(1, kept.numel() + 1, dtype=torch.bfloat16)
+    text = put(torch.arange(1, kept.numel() + 1, dtype=torch.bfloat16))
     keys[both.translate_loc_from_full_to_swa(incoming)] = text.view(-1, 1, 1)
     value = recover_locked_full(both, kept, incoming, start_pos=0)
-    assert keys[value][:, 0, 0].tolist() == text.tolist()
+    assert listed(keys[value][:, 0, 0]) == listed(text)
     assert both.swa.pack(both.swa.hole_count) == 3
     moved = both.translate_loc_from_full_to_swa(kept)
-    assert moved.tolist() != value.tolist()
-    assert keys[moved][:, 0, 0].tolist() == text.tolist()
+    assert listed(moved) != listed(value)
+    assert listed(keys[moved][:, 0, 0]) == listed(text)
     assert verify(both) == []
 
 
@@ -96,14 +94,14 @@ def test_an_eviction_that_waits_in_the_group_is_applied_first() -> None:
     both.free_swa_segment(kept, start_pos=0)
     value = recover_locked_full(both, kept, incoming, start_pos=0)
     both.free_group_end()
-    assert value.gt(0).all()
+    assert every(value.gt(0))
     assert (both.full.band.live, both.swa.live) == (2, 2)
     assert verify(both) == []
 
 
 @pytest.mark.parametrize(
     ("use", "error", "message"),
-    [
+    refusals(
         (lambda c, k, i: recover_locked_full(c, k, i[:4], start_pos=0), ArgumentError, "kept=12, incoming=4"),
         (lambda c, k, i: recover_locked_full(c, k, i.int(), start_pos=0), ArgumentError, "int32"),
         (lambda c, k, i: recover_locked_full(c, k[2:6], i[2:6], start_pos=2), AlignmentError, "start_pos=2"),
@@ -113,7 +111,7 @@ def test_an_eviction_that_waits_in_the_group_is_applied_first() -> None:
         (lambda c, k, i: recover_locked_full(c, i[:4], i[4:8], start_pos=0), BindingError, "still bound"),
         (lambda c, k, i: recover_locked_full(c, i, i, start_pos=0), BindingError, "still bound"),
         (lambda c, k, i: recover_locked_full(c, ids(52, 53), i[:2], start_pos=0), BindingError, r"full\..*not bound"),
-    ],
+    ),
 )  # fmt: skip
 def test_what_cannot_be_recovered_is_refused_and_nothing_changes(use, error, message) -> None:  # type: ignore[no-untyped-def]
     """S4b, S4c, S4g."""
@@ -156,7 +154,7 @@ def test_on_a_device_the_sink_gives_nothing() -> None:
 def test_on_a_device_a_right_pair_is_transferred() -> None:
     both = on_a_device(composite())
     kept, incoming = evicted(both, 3)
-    assert recover_locked_full(both, kept, incoming, start_pos=0).gt(0).all()
+    assert every(recover_locked_full(both, kept, incoming, start_pos=0).gt(0))
     check(both)
     assert verify(both) == []
 
@@ -177,6 +175,7 @@ def test_tokens_without_a_position_move_the_same_pages(page_size: int) -> None:
     assert verify(by_token) == []
 
 
+@RAISES
 def test_tokens_at_different_places_of_their_pages_are_refused() -> None:
     both = composite()
     kept, incoming = evicted(both, 3)

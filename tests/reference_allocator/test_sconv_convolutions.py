@@ -12,6 +12,8 @@ import torch
 
 from reference_allocator.sconv import ar_fused_decode, ar_fused_verify, causal_conv1d, fused_decode_update
 
+pytestmark = pytest.mark.host("kernels compiled for the host, over its memory; tests/guard runs them on the device")
+
 MakeState = Callable[[int, int, int], Any]
 MakeRows = Callable[..., torch.Tensor]
 HISTORIES = (1, 2, 3, 4)

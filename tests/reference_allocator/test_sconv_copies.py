@@ -10,6 +10,8 @@ import torch
 
 from reference_allocator.sconv import draft_extend_sconv, gather_scatter_sconv, update_sconv_cache
 
+pytestmark = pytest.mark.host("kernels compiled for the host, over its memory; tests/guard runs them on the device")
+
 HISTORIES = (1, 2, 3, 4)
 CHANNELS = (2, 64, 130, 512, 520)
 MakeState = Callable[[int, int, int], Any]

@@ -19,6 +19,8 @@ from reference_allocator.sconv import (
     update_sconv_cache,
 )
 
+pytestmark = pytest.mark.host("kernels compiled for the host, over its memory; tests/guard runs them on the device")
+
 D = 64
 W = 4
 BF16 = torch.bfloat16

@@ -26,7 +26,7 @@ from reference_allocator.float_band import FloatBand
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, dump, verify
 from tests.reference_allocator.dispatches import Dispatches
-from tests.reference_allocator.pools import kv
+from tests.reference_allocator.pools import CHECKED, RAISES, equal, every, kv, listed, pool_of, put
 from tests.reference_allocator.test_allocator import got
 from tests.reference_allocator.test_band import Event, Queue
 from tests.reference_allocator.test_machine import Machine, Row, plan_of
@@ -41,7 +41,7 @@ def state_spec(grow: str = "up", layers: int = 2) -> StateSpec:
 
 
 def three_pools(page_size: int = 4, total: int = 65536, *, floor: Floor | None = None) -> BytePool:
-    return BytePool(
+    return pool_of(
         total,
         [state_spec(), kv("swa", "swa", "float", page_size, 1), kv("full", "full", "down", page_size, 2)],
         floor=floor,
@@ -49,13 +49,14 @@ def three_pools(page_size: int = 4, total: int = 65536, *, floor: Floor | None =
 
 
 def two_pools(page_size: int = 4) -> BytePool:
-    return BytePool(65536, [state_spec("down"), kv("full", "full", "up", page_size, 2)])
+    return pool_of(65536, [state_spec("down"), kv("full", "full", "up", page_size, 2)])
 
 
 Composite = MambaComposite | SWAMambaComposite
 
 
 def composites(**options: bool) -> tuple[Composite, Composite]:
+    options = CHECKED | options
     return MambaComposite(two_pools(), **options), SWAMambaComposite(three_pools(), **options)
 
 
@@ -78,8 +79,8 @@ def test_slots_and_tokens_share_one_budget() -> None:
         tokens = cache.available_size()
         slots = got(cache.alloc_state(20))
         assert cache.available_size() < tokens
-        assert cache.translate(got(cache.alloc(8))).gt(0).all()
-        assert cache.state.translate(slots).gt(0).all()
+        assert every(cache.translate(got(cache.alloc(8))).gt(0))
+        assert every(cache.state.translate(slots).gt(0))
         cache.free_state(slots)
         assert verify(cache) == []
 
@@ -94,7 +95,7 @@ def test_slots_set_aside_cost_nothing_when_they_are_taken_and_the_rest_goes_back
         with Dispatches() as seen:
             taken = [got(cache.alloc_state(1)), got(cache.alloc_state(1))]
         assert seen.count == 0
-        assert taken[0].tolist() != taken[1].tolist()
+        assert listed(taken[0]) != listed(taken[1])
         state.alloc_group_end()
         assert state.band.live == 2
         assert state.free_vids.numel() == free - 2
@@ -126,9 +127,9 @@ def test_a_slot_is_cleared_when_a_request_takes_it_up() -> None:
     cache.state.reset(slots[:2])
     assert event.waits == 1
     at = cache.state.translate(slots)
-    assert conv[:, at[:2]].eq(0).all()
-    assert temporal[:, at[:2]].eq(0).all()
-    assert temporal[:, at[2:]].isnan().all()
+    assert every(conv[:, at[:2]].eq(0))
+    assert every(temporal[:, at[:2]].eq(0))
+    assert every(temporal[:, at[2:]].isnan())
     with pytest.raises(ArgumentError, match=r"state\.reset"):
         cache.state.reset(slots.int())
 
@@ -139,16 +140,17 @@ def test_a_checkpoint_is_a_copy_of_every_part() -> None:
     slots = got(cache.alloc_state(4))
     conv, temporal = pool.conv_state("state", 0), pool.temporal_state("state", 0)
     at = cache.state.translate(slots)
-    conv[:, at] = torch.arange(4, dtype=torch.bfloat16).view(1, 4, 1, 1)
-    temporal[:, at] = torch.arange(4, dtype=torch.float32).view(1, 4, 1)
+    conv[:, at] = put(torch.arange(4, dtype=torch.bfloat16)).view(1, 4, 1, 1)
+    temporal[:, at] = put(torch.arange(4, dtype=torch.float32)).view(1, 4, 1)
     cache.state.copy(src=slots[:2], dst=slots[2:])
-    assert conv[0, at, 0, 0].tolist() == temporal[1, at, 7].tolist() == [0, 1, 0, 1]
+    assert listed(conv[0, at, 0, 0]) == listed(temporal[1, at, 7]) == [0, 1, 0, 1]
     with pytest.raises(ArgumentError, match="src=1, dst=2"):
         cache.state.copy(src=slots[:1], dst=slots[2:])
     with pytest.raises(TypeError):
         cache.state.copy(slots[:1], slots[1:2])  # type: ignore[misc]
 
 
+@RAISES
 def test_a_slot_that_is_set_aside_is_not_freed() -> None:
     """Given slots set aside, when one of them is freed, then nothing changes, and a slot that was taken can be."""
     for cache in composites():
@@ -164,7 +166,7 @@ def test_a_slot_that_is_set_aside_is_not_freed() -> None:
         ]
         for free in frees:
             with pytest.raises(
-                BindingError, match=rf"state\.free\w*: slots that are set aside.*slots=\[{int(aside)}\]"
+                BindingError, match=rf"state\.free\w*: slots that are set aside.*slots=\[{listed(aside)[0]}\]"
             ):
                 free(torch.cat((taken, aside)))
         assert (state.set_aside, state.band.live) == (1, 2)
@@ -196,6 +198,7 @@ def test_a_backup_does_not_reach_across_slots_set_aside() -> None:
     assert verify(slots) == []
 
 
+@RAISES
 def test_what_is_no_slot_is_neither_cleared_nor_copied() -> None:
     pool = three_pools()
     pool.poison()
@@ -211,14 +214,14 @@ def test_what_is_no_slot_is_neither_cleared_nor_copied() -> None:
         for source, target in ((wrong, held[:1].expand(len(wrong))), (held[:1].expand(len(wrong)), wrong)):
             with pytest.raises(BindingError, match=r"state\.copy"):
                 cache.state.copy(src=source, dst=target)
-    with pytest.raises(BindingError, match=rf"slots in src and in dst \(slots=\[{int(held[1])}\]\)"):
+    with pytest.raises(BindingError, match=rf"slots in src and in dst \(slots=\[{listed(held)[1]}\]\)"):
         cache.state.copy(src=held[:2], dst=held[1:])
     with pytest.raises(BindingError, match="one page twice"):
         cache.state.copy(src=held[:2], dst=held[2:].expand(2))
-    assert torch.equal(pool.buffer, before)
+    assert equal(pool.buffer, before)
     cache.state.reset(held[:1].expand(2))
     cache.state.copy(src=held[:1].expand(2), dst=held[1:])
-    assert pool.temporal_state("state", 0)[:, cache.state.translate(held)].eq(0).all()
+    assert every(pool.temporal_state("state", 0)[:, cache.state.translate(held)].eq(0))
 
 
 def test_a_slot_costs_as_many_tokens_as_its_bytes_rounded_up() -> None:
@@ -280,7 +283,7 @@ def test_clear_and_resize_take_every_pool_along() -> None:
         assert [band.live for band in cache.bands] == [0] * len(cache.bands)
         cache.resize(32768)
         assert cache.state.band.pages == 32768 // 256
-        assert got(cache.alloc_state(2)).tolist() == slots.tolist()
+        assert listed(got(cache.alloc_state(2))) == listed(slots)
         assert verify(cache) == []
 
 
@@ -310,7 +313,7 @@ def test_a_dump_tells_where_everything_is() -> None:
     cache.free_segment(row[:4], start_pos=0)
     told = dump(cache)
     assert list(told) == ["full", "swa", "state"]
-    assert told["full"]["bound"] == {int(row[4]) // 4: int(cache.translate(row[4:5])) // 4}
+    assert told["full"]["bound"] == {listed(row)[4] // 4: listed(cache.translate(row[4:5]))[0] // 4}
     assert (told["swa"]["live"], len(told["swa"]["holes"])) == (1, 1)  # type: ignore[arg-type]
 
 
@@ -327,7 +330,7 @@ class ThreePools(Machine):
             KVSpec("swa", "swa", "float", layers=range(1), **shape),  # type: ignore[arg-type]
             StateSpec("state", "up", range(2), conv=(), temporal=(StatePart((10,), torch.int64),)),
         ]
-        pool = BytePool(64 * page_size * 30 + 160 * 8 + 32, specs)
+        pool = pool_of(64 * page_size * 30 + 160 * 8 + 32, specs)
         pool.poison()
         self.queue = Queue() if side else None
         self.both = SWAMambaComposite(pool, eager=eager, checked=not guarded, side=self.queue, profile=self.profile)
@@ -341,10 +344,10 @@ class ThreePools(Machine):
     def fill(self, slots: Tensor) -> None:
         """Writes what a request's state would be, a number of its own into every part of the slot."""
         for slot in slots.split(1):
-            mark = int(self.new_text(1))
+            (mark,) = listed(self.new_text(1))
             at = self.both.state.translate(slot)
-            assert at.gt(0).all()
-            self.states[:, at] = mark
+            assert every(at.gt(0))
+            self.states.index_fill_(1, at, mark)
             self.slots.append((slot, mark))
 
     @rule(count=st.integers(1, 3))
@@ -353,7 +356,7 @@ class ThreePools(Machine):
         if slots is None:
             return
         self.call(self.both.state.reset, slots)
-        assert self.states[:, self.both.state.translate(slots)].eq(0).all()
+        assert every(self.states[:, self.both.state.translate(slots)].eq(0))
         self.fill(slots)
 
     @rule(count=st.integers(1, 3), used=st.integers(0, 3))
@@ -394,7 +397,7 @@ class ThreePools(Machine):
     def slots_hold_what_was_written(self) -> None:
         """I16."""
         for slot, mark in getattr(self, "slots", ()):
-            assert self.states[:, self.both.state.translate(slot)].eq(mark).all()
+            assert every(self.states[:, self.both.state.translate(slot)].eq(mark))
 
     @invariant()
     def what_is_live_are_the_slots(self) -> None:

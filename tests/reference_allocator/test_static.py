@@ -26,14 +26,16 @@ from reference_allocator.recovery import recover_locked_full, transfer_swa_pages
 from reference_allocator.tables import WholePages
 from reference_allocator.token_allocator import TokenAllocator
 from reference_allocator.verify import check, faults, verify
-from tests.reference_allocator.pools import byte_pool, ids
+from tests.reference_allocator.pools import CHECKED, RAISES, Place, byte_pool, every, ids, listed, twice
 
 FULL, WINDOW = 15, 10
 """Pages."""
 
 
 def static(page_size: int = 4, full: int = FULL, window: int = WINDOW, **options: bool) -> StaticSWAComposite:
-    return StaticSWAComposite(full * page_size, window * page_size, page_size=page_size, **options)
+    return StaticSWAComposite(
+        full * page_size, window * page_size, page_size=page_size, device=Place.device, **CHECKED | options
+    )
 
 
 def got(tokens: Tensor | None) -> Tensor:
@@ -44,9 +46,9 @@ def got(tokens: Tensor | None) -> Tensor:
 def lists(both: StaticSWAComposite) -> tuple[object, ...]:
     """All state that a refused operation must leave alone."""
     return (
-        *((side.free.tolist(), side.live) for side in both.sides),
-        *(table.tolist() for table in both.dump()),
-        {side: [pages.tolist() for pages in held] for side, held in both.deferred.items()},
+        *((listed(side.free), side.live) for side in both.sides),
+        *(listed(table) for table in both.dump()),
+        {side: [listed(pages) for pages in held] for side, held in both.deferred.items()},
         both.group_is_open,
     )
 
@@ -76,10 +78,10 @@ def test_both_sides_are_spent_page_by_page(page_size: int) -> None:
     assert both.available_size() == both.schedulable_size() == WINDOW * page_size
     tokens = got(both.alloc(WINDOW * page_size))
     assert both.alloc(page_size) is None
-    assert tokens.view(-1, page_size).remainder(page_size).tolist() == [list(range(page_size))] * WINDOW
-    assert both.translate(tokens).tolist() == tokens.tolist()
+    assert listed(tokens.view(-1, page_size).remainder(page_size)) == [list(range(page_size))] * WINDOW
+    assert listed(both.translate(tokens)) == listed(tokens)
     window = both.translate_loc_from_full_to_swa(tokens)
-    assert sorted(window.tolist()) == list(range(page_size, (WINDOW + 1) * page_size))
+    assert sorted(listed(window)) == list(range(page_size, (WINDOW + 1) * page_size))
     before = lists(both)
     tokens.fill_(-7)
     assert lists(both) == before
@@ -90,8 +92,8 @@ def test_nothing_is_allocated_for_nothing() -> None:
     both = static()
     before = lists(both)
     assert got(both.alloc(0)).numel() == 0
-    assert got(both.alloc_extend(ids(), ids(), ids(), ids(), ids(), 0)).numel() == 0
-    assert got(both.alloc_decode(ids(), ids(), ids())).numel() == 0
+    assert got(both.alloc_extend(*twice(), *twice(), ids(), 0)).numel() == 0
+    assert got(both.alloc_decode(*twice(), ids())).numel() == 0
     with pytest.raises(CapacityError, match="full=11, swa=11, free=15, free_swa=10"):
         both.hand_out(WholePages(), 11)
     with pytest.raises(AlignmentError):
@@ -117,13 +119,13 @@ def test_ids_without_a_window_token_are_told_apart(page_size: int) -> None:
     both.free_swa_segment(row[:page_size], start_pos=0)
     asked = torch.cat((ids(-1, 10**6), row[:1], ids(0), row[-1:]))
     told = [-1, -1, 0, 0, 3 * page_size - 1]
-    assert both.translate_loc_from_full_to_swa(asked).tolist() == told
-    assert both.translate(asked)[:1].tolist() == [0]
+    assert listed(both.translate_loc_from_full_to_swa(asked)) == told
+    assert listed(both.translate(asked)[:1]) == [0]
     out = torch.empty_like(asked)
     assert both.translate_loc_from_full_to_swa(asked, out) is out
-    assert out.tolist() == told
+    assert listed(out) == told
     both.translate_loc_from_full_to_swa(asked, asked)
-    assert asked.tolist() == told
+    assert listed(asked) == told
     for wrong in (out.int(), out[:2]):
         with pytest.raises(ArgumentError, match="int64, of one shape"):
             both.translate_loc_from_full_to_swa(asked, wrong)
@@ -146,7 +148,7 @@ def test_frees_act_on_the_sides_they_name(page_size: int) -> None:
     row = got(both.alloc(6 * page_size))
     both.free_swa_segment(row[: 3 * page_size], start_pos=0)
     assert live(both) == (6, 3)
-    assert both.translate_loc_from_full_to_swa(row).gt(0).tolist() == [False] * 3 * page_size + [True] * 3 * page_size
+    assert listed(both.translate_loc_from_full_to_swa(row).gt(0)) == [False] * 3 * page_size + [True] * 3 * page_size
     both.free_full_segment(row[: 2 * page_size], start_pos=0)
     assert live(both) == (4, 3)
     both.free_segment(row[3 * page_size :], start_pos=3 * page_size)
@@ -183,11 +185,11 @@ def test_frees_without_positions_leave_the_sink_alone(page_size: int) -> None:
 
 def test_a_ratchet_keeps_the_window_and_no_more() -> None:
     both = static(window=3)
-    row, cursor = got(both.alloc_extend(ids(0), ids(0), ids(2), ids(2), ids(-1), 2)), 0
+    row, cursor = got(both.alloc_extend(*twice(0), *twice(2), ids(-1), 2)), 0
     for length in range(3, 60):
-        row = torch.cat((row, got(both.alloc_decode(ids(length), ids(length), row[-1:]))))
+        row = torch.cat((row, got(both.alloc_decode(*twice(length), row[-1:]))))
         cursor = both.advance_window(row, cursor, length, window=6)
-        assert both.translate_loc_from_full_to_swa(row[-6:]).gt(0).all()
+        assert every(both.translate_loc_from_full_to_swa(row[-6:]).gt(0))
         assert both.swa.live <= 3
         assert verify(both) == []
     both.free_row([(row, 0)], swa_frontier=cursor)
@@ -196,10 +198,10 @@ def test_a_ratchet_keeps_the_window_and_no_more() -> None:
 
 def test_only_the_tail_of_an_extension_gets_window_pages() -> None:
     both = static(window=6)
-    before, after, last = ids(0, 0), ids(18, 6), ids(-1, -1)
-    assert both.alloc_extend(before, before, after, after, last, 24) is None
-    new = got(both.alloc_extend_swa_tail(before, before, after, after, last, 24, tail_len=5))
-    bound = both.translate_loc_from_full_to_swa(new).gt(0).tolist()
+    before, after, last = twice(0, 0), twice(18, 6), ids(-1, -1)
+    assert both.alloc_extend(*before, *after, last, 24) is None
+    new = got(both.alloc_extend_swa_tail(*before, *after, last, 24, tail_len=5))
+    bound = listed(both.translate_loc_from_full_to_swa(new).gt(0))
     assert bound == [position >= 12 for position in range(18)] + [True] * 6
     assert live(both) == (7, 4)
     assert verify(both) == []
@@ -219,12 +221,12 @@ def test_the_answers_are_those_of_the_unified_class(page_size: int) -> None:
         what = chance.random()
         if what < 0.5 or not rows:
             length = chance.randrange(1, 12)
-            none, lens = ids(0), ids(length)
-            new = unified.alloc_extend(none, none, lens, lens, ids(-1), length)
+            asked = (*twice(0), *twice(length), ids(-1), length)
+            new = unified.alloc_extend(*asked)
             if new is None:
                 rows, _ = [], (unified.clear(), fixed.clear())
                 continue
-            assert got(fixed.alloc_extend(none, none, lens, lens, ids(-1), length)).tolist() == new.tolist()
+            assert listed(got(fixed.alloc_extend(*asked))) == listed(new)
             rows.append((new, 0))
             continue
         row, cursor = rows.pop(chance.randrange(len(rows)))
@@ -237,7 +239,7 @@ def test_the_answers_are_those_of_the_unified_class(page_size: int) -> None:
                 both.free(row)  # type: ignore[attr-defined]
         if what < 0.7:
             rows.append((row, moved))
-        alive = [both.translate_loc_from_full_to_swa(row).gt(0).tolist() for both in (unified, fixed)]  # type: ignore[attr-defined]
+        alive = [listed(both.translate_loc_from_full_to_swa(row).gt(0)) for both in (unified, fixed)]  # type: ignore[attr-defined]
         assert alive[0] == alive[1]
         assert fixed.swa.live == unified.swa.live
         assert verify(fixed) == []
@@ -253,7 +255,7 @@ def test_a_group_returns_pages_at_its_end_and_takes_the_window_at_once(page_size
     both = static(page_size, checked=checked)
     row, other = got(both.alloc(6 * page_size)), got(both.alloc(2 * page_size))
     third, half = 2 * page_size, page_size
-    before = [side.free.tolist() for side in both.sides]
+    before = [listed(side.free) for side in both.sides]
     both.free_group_begin()
     both.free_swa_segment(row[:third], start_pos=0)
     both.free_full_segment(row[:half], start_pos=0)
@@ -261,10 +263,10 @@ def test_a_group_returns_pages_at_its_end_and_takes_the_window_at_once(page_size
     both.free_segment(row[2 * third :], start_pos=2 * third)
     both.free_swa(other[:half])
     both.free(other[half:])
-    assert both.translate_loc_from_full_to_swa(row).eq(0).all()
+    assert every(both.translate_loc_from_full_to_swa(row).eq(0))
     row.fill_(0)
     other.fill_(0)
-    assert [side.free.tolist() for side in both.sides] == before
+    assert [listed(side.free) for side in both.sides] == before
     assert live(both) == (8, 8)
     assert verify(both) == []
     both.free_group_end()
@@ -283,7 +285,7 @@ def test_an_id_may_be_mapped_again_while_its_old_window_page_waits() -> None:
     both.clear_full_to_swa_mapping(donor)
     both.set_full_to_swa_mapping(row, window)
     both.free_group_end()
-    assert both.translate_loc_from_full_to_swa(row).tolist() == window.tolist()
+    assert listed(both.translate_loc_from_full_to_swa(row)) == listed(window)
     assert live(both) == (2, 1)
     assert verify(both) == []
 
@@ -309,10 +311,11 @@ WRONG: list[tuple[Any, str]] = [
     (lambda c, row: c.free_full(row), "still bound"),
     (lambda c, row: c.free_swa(ids(0)), "outside the table"),
     (lambda c, row: c.free_segment(row[9:], start_pos=8), "inside a page"),
-    (lambda c, row: c.alloc_extend(ids(8), ids(8), ids(9), ids(9), row[6:7], 1), "wrong place of its page"),
+    (lambda c, row: c.alloc_extend(*twice(8), *twice(9), row[6:7], 1), "wrong place of its page"),
 ]
 
 
+@RAISES
 @pytest.mark.parametrize(("use", "message"), WRONG)
 @pytest.mark.parametrize("group", [False, True])
 def test_a_wrong_declaration_is_refused_on_a_cpu(use: Any, message: str, group: bool) -> None:
@@ -328,6 +331,7 @@ def test_a_wrong_declaration_is_refused_on_a_cpu(use: Any, message: str, group: 
     assert verify(both) == []
 
 
+@RAISES
 @pytest.mark.parametrize("group", [False, True])
 def test_no_side_of_a_page_is_freed_twice(group: bool) -> None:
     both = static()
@@ -368,9 +372,9 @@ def test_misuse_on_a_device_sets_an_error_word_and_only_the_sink_suffers(use: An
     check(both)
     use(both, row)
     table = both.dump()[0]
-    assert table[:4].tolist() == [0] * 4
-    assert table[-1] == -1
-    assert all(side.free.min() >= 0 for side in both.sides)
+    assert listed(table[:4]) == [0] * 4
+    assert listed(table[-1:]) == [-1]
+    assert all(every(side.free >= 0) for side in both.sides)
     assert any("error word" in line for line in verify(both))
     with pytest.raises(PoisonedError, match=fault):
         check(both)
@@ -397,10 +401,10 @@ def test_misuse_on_a_device_gives_nothing_and_takes_no_other_page(use: Any) -> N
     both = on_a_device(static(full=5, checked=True))
     row = got(both.alloc(20))
     both.free_swa_segment(row[:8], start_pos=0)
-    before = both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:]))).tolist()
+    before = listed(both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:]))))
     use(both, row)
-    assert both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:]))).tolist() == before
-    assert all((side.free >= 0).all() for side in both.sides)
+    assert listed(both.translate_loc_from_full_to_swa(torch.cat((row[:12], row[16:])))) == before
+    assert all(every(side.free >= 0) for side in both.sides)
     with pytest.raises(PoisonedError):
         check(both)
 
@@ -409,7 +413,7 @@ def test_a_right_use_on_a_device_reports_nothing() -> None:
     both = on_a_device(static(checked=True))
     kept, incoming = evicted(both, 3)
     both.free_group_begin()
-    assert recover_locked_full(both, kept, incoming, start_pos=0).gt(0).all()
+    assert every(recover_locked_full(both, kept, incoming, start_pos=0).gt(0))
     both.free_group_end()
     both.free_segment(kept, start_pos=0)
     check(both)
@@ -458,7 +462,7 @@ def test_restore_takes_both_sides_back(checked: bool) -> None:
     before = lists(both)
     state = both.backup()
     assert both.alloc(16) is not None
-    assert both.alloc_extend_swa_tail(ids(0), ids(0), ids(16), ids(16), ids(-1), 16, tail_len=4) is not None
+    assert both.alloc_extend_swa_tail(*twice(0), *twice(16), ids(-1), 16, tail_len=4) is not None
     both.restore(state)
     assert lists(both) == before
     assert verify(both) == []

@@ -9,7 +9,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from reference_allocator import KVSpec, StaticSWAComposite
 from reference_allocator.kv_pools import KVSide, SWAKVPool
-from tests.reference_allocator.pools import ids
+from tests.reference_allocator.pools import Place, ids, listed
 from tests.reference_allocator.test_machine import Machine, Row
 
 FULL, WINDOW = 24, 14
@@ -25,11 +25,11 @@ class StaticMachine(Machine):
     @initialize(page_size=st.sampled_from([1, 4]), guarded=st.booleans())
     def start(self, page_size: int, guarded: bool) -> None:
         self.both = StaticSWAComposite(  # type: ignore[assignment]
-            FULL * page_size, WINDOW * page_size, page_size=page_size, checked=not guarded
+            FULL * page_size, WINDOW * page_size, page_size=page_size, checked=not guarded, device=Place.device
         )
         shape = {"page_size": page_size, "heads": 1, "key_dim": 2, "value_dim": 2, "dtype": torch.int64}
         full, swa = (
-            KVSide.allocate(KVSpec(side, side, "up", layers=[layer], **shape), pages * page_size)  # type: ignore[arg-type]
+            KVSide.allocate(KVSpec(side, side, "up", layers=[layer], **shape), pages * page_size, device=Place.device)  # type: ignore[arg-type]
             for layer, (side, pages) in enumerate((("full", FULL), ("swa", WINDOW)))
         )
         pool = SWAKVPool(full, swa)
@@ -42,11 +42,11 @@ class StaticMachine(Machine):
     @rule(lengths=st.lists(st.integers(1, 6), max_size=3))
     def try_and_take_back(self, lengths: list[int]) -> None:
         state = self.call(self.both.backup)
-        free = [side.free.tolist() for side in self.both.sides]
+        free = [listed(side.free) for side in self.both.sides]
         for length in lengths:
             self.grow([Row(ids(), ids())], [length])
         self.call(self.both.restore, state)
-        assert [side.free.tolist() for side in self.both.sides] == free
+        assert [listed(side.free) for side in self.both.sides] == free
 
     @invariant()
     def what_is_live_are_the_pages_of_the_rows(self) -> None:

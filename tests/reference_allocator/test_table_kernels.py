@@ -14,6 +14,8 @@ from reference_allocator import build
 from reference_allocator.abi import LaunchError
 from reference_allocator.table_kernels import LARGEST_TEAM, TableKernels, load_tables
 
+pytestmark = pytest.mark.host("loads libraries, and reads what a compiler makes of them")
+
 TARGETS = ("sm_80", "sm_90", "sm_100")
 KERNELS = (
     "free_unbind", "hand_out", "extend", "decode", "translate", "rebind_look", "rebind", "pack_plan", "pack_commit",

@@ -132,6 +132,16 @@ def test_accepted_findings_keep_their_reason_and_belong_to_who_accepted_them() -
     assert told["owner"] == "@us"
 
 
+def test_cells_of_a_notebook_have_their_own_lines() -> None:
+    hop = Hop("a.ipynb", 1, "synchronises here", cell=3)
+    finding = replace(FINDING, filename="a.ipynb", cell=3, span=Span(1, 1, 1, 2), flow=(hop,), evidence=(), related=())
+    report = replace(REPORT, findings=(finding,), sources={"a.ipynb:cell 3": ("x.item()",)}, owners={"a.ipynb": "@us"})
+    told = page(report).content
+    (one,) = told["findings"]
+    assert (one["file"], one["frame"]["lines"], one["owner"]) == ("a.ipynb:cell 3", [["", "x", ".item()"]], "@us")
+    assert told["places"] == [["a.ipynb:cell 3", 1, "synchronises here", "x.item()"]]
+
+
 def test_the_rest_of_the_report_is_told() -> None:
     report = Report(
         (), Hidden(warm=2, suppressed=3), 4, 5, 6, 7, ("2.12", "2.13"), 1.5, ("rule NSL101 crashed",), ("why",)

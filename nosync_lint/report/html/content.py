@@ -14,6 +14,9 @@ from nosync_lint.report import Report
 from nosync_lint.report.html.frames import difference, frame, shortened
 from nosync_lint.report.text import printable, release_range
 
+_ACCEPTED = ("suppressed", "baselined")
+"""Hidden findings that the page shows all the same, in a list of their own."""
+
 
 def content(report: Report) -> dict[str, Any]:
     """The content of the page of a report."""
@@ -23,7 +26,7 @@ def content(report: Report) -> dict[str, Any]:
     return {
         "version": __version__,
         "torch": release_range(report.target_torch) if report.target_torch else "",
-        "hidden": {kind: count for kind, count in asdict(report.hidden).items() if count and kind != "suppressed"},
+        "hidden": {kind: count for kind, count in asdict(report.hidden).items() if count and kind not in _ACCEPTED},
         "files": [report.files_reported, report.files_linked],
         "calls": [report.calls_resolved, report.calls_unresolved],
         "failures": [_line(text) for text in report.failures],
@@ -48,21 +51,21 @@ class _Places:
     def _number(self, hop: Hop) -> int:
         if hop not in self._numbers:
             self._numbers[hop] = len(self.told)
-            lines = self._sources.get(hop.filename, ())
+            lines = self._sources.get(hop.file, ())
             text = lines[hop.row - 1].strip() if 1 <= hop.row <= len(lines) else ""
-            self.told.append([_line(hop.filename), hop.row, _line(hop.note), _line(shortened(text))])
+            self.told.append([_line(hop.file), hop.row, _line(hop.note), _line(shortened(text))])
         return self._numbers[hop]
 
 
 def _finding(finding: Finding, report: Report, places: _Places) -> dict[str, Any]:
     """One finding; what is empty is left out."""
-    lines = report.sources.get(finding.filename, ())
+    lines = report.sources.get(finding.file, ())
     told = {
         "id": finding.fingerprint,
         "code": _line(finding.code),
         "name": _line(finding.name),
         "message": _line(finding.message),
-        "file": _line(finding.filename),
+        "file": _line(finding.file),
         "row": finding.span.row,
         "column": finding.span.column,
         "severity": finding.severity.value,

@@ -246,7 +246,7 @@
   /** The pieces of a source line with their colours; what lies between two places is marked. */
   function colored(text, file, from = 0, to = 0) {
     const cuts = [];
-    for (const met of text.matchAll(/\.pyi?$/.test(file) ? TOKENS.py : TOKENS.cpp)) {
+    for (const met of text.matchAll(/\.(cuh?|c|cc|cpp|cxx|h|hh|hpp|hip|inl)$/.test(file) ? TOKENS.cpp : TOKENS.py)) {
       const kind = Object.keys(met.groups).find((name) => met.groups[name] !== undefined);
       cuts.push([met.index, met.index + met[0].length, kind]);
     }

@@ -1,0 +1,124 @@
+"""A process that checks the open documents of one project, and then explains lines of them until its input ends.
+
+It is started for one check and killed when a document changes: whatever it is doing ends at once, and the memory of a
+linked program is given back. Its working directory is the folder of the project.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import BinaryIO
+
+from nosync_lint.config import ConfigError, Settings, find_config, load_config
+from nosync_lint.discover import MissingPath
+from nosync_lint.finding import Finding, Hop
+from nosync_lint.index.cuda import cuda_comment_places
+from nosync_lint.index.pragmas import comment_places
+from nosync_lint.index.records import Unreadable
+from nosync_lint.pipeline import Linked, Unanswerable, ask, explanation_of, report_of
+from nosync_lint.ratchet import before
+from nosync_lint.registry import RulesMissing
+from nosync_lint.report import Report
+from nosync_lint.server.messages import Answer, Check, Checked, Explain, Request, Trouble, pack, receive
+from nosync_lint.source import decode
+
+Say = Callable[[Answer], None]
+
+
+def main() -> None:
+    """Answer the requests on standard input, the first of which is a check."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a rule prints must not stand among the answers
+    requests: SimpleQueue[Request] = SimpleQueue()
+    Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+
+    def say(answer: Answer) -> None:
+        answers.write(pack(answer))
+        answers.flush()
+
+    check = requests.get()
+    assert isinstance(check, Check)
+    try:
+        _check(check, requests, say)
+    except (ConfigError, MissingPath, RulesMissing) as error:
+        say(Trouble(str(error)))
+    except OSError as error:
+        say(Trouble(f"{error.filename or 'the project'}: {error.strerror or error}"))
+    except Exception as error:
+        say(Trouble(f"internal failure: {type(error).__name__}: {error}; report it"))
+        raise
+
+
+def _listen(pipe: BinaryIO, requests: SimpleQueue[Request]) -> None:
+    """Hand requests on as they come. When the server is gone, so are we, whatever is being done."""
+    while (message := receive(pipe)) is not None:
+        requests.put(message)
+    os._exit(0)
+
+
+def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
+    start = time.perf_counter()
+    config = find_config(Path.cwd())
+    settings = load_config(config) if config is not None else Settings()
+    paths = [str(path) for path in check.documents]
+    was = before(settings, paths, "", "")
+
+    def answer(linked: Linked) -> None:
+        say(_checked(linked, report_of(linked, settings, None, was, start)))
+        while True:
+            request = requests.get()
+            assert isinstance(request, Explain)
+            say(_explained(linked, settings, request))
+
+    ask(answer, paths, settings, cache=check.cached, overlay=check.documents)
+
+
+def _checked(linked: Linked, report: Report) -> Checked:
+    findings = tuple(_absolute(finding) for finding in report.findings)
+    flagged = {finding.filename for finding in findings}
+    places = {
+        str(file.path): _places(decode(file.content, file.is_python), file.is_python)
+        for file, facts in zip(linked.found.files, linked.indexed, strict=True)
+        if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
+    }
+    return Checked(findings, places, report.failures, report.notes)
+
+
+def _places(text: str, is_python: bool) -> Mapping[int, int]:
+    return comment_places(text) if is_python else {row: row for row in cuda_comment_places(text)}
+
+
+def _explained(linked: Linked, settings: Settings, request: Explain) -> Answer:
+    try:
+        return explanation_of(linked, settings, str(request.path), request.row)
+    except Unanswerable as error:
+        return Trouble(str(error))
+
+
+def _absolute(finding: Finding) -> Finding:
+    return replace(
+        finding,
+        filename=_path(finding.filename),
+        flow=_hops(finding.flow),
+        evidence=_hops(finding.evidence),
+        related=_hops(finding.related),
+    )
+
+
+def _hops(hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    return tuple(replace(hop, filename=_path(hop.filename)) for hop in hops)
+
+
+def _path(name: str) -> str:
+    return os.path.abspath(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""The rules of one house."""
+
+from house_rules.snapshot_per_step import SnapshotPerStep
+
+RULES = [SnapshotPerStep]
