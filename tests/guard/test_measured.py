@@ -130,7 +130,8 @@ def test_the_threads_of_the_engine_belong_to_the_guard_of_the_one_that_waits() -
     assert event.backward
     assert event.text == "torch.ones(3)[0].item()"
     test = "test_the_threads_of_the_engine_belong_to_the_guard_of_the_one_that_waits"
-    assert [hop.note for hop in event.chain] == [f"in `{test}.<locals>.go_back`", f"in `{test}`"]
+    notes = [hop.note for hop in event.chain]  # a worker of pytest-xdist adds the script that started it
+    assert notes[:2] == [f"in `{test}.<locals>.go_back`", f"in `{test}`"]
 
 
 def test_a_wait_outside_of_operations_is_told_with_the_next() -> None:
