@@ -46,7 +46,10 @@ def show(browser: Browser, demo: Path, tmp_path: Path) -> Iterator[Show]:
         browser.open("about:blank")
         opened.append(f"{path.as_uri()}")
         browser.open(f"{path.as_uri()}{state}")
-        assert browser.run("document.documentElement.dataset.ready") == "yes"
+        deadline = time.monotonic() + 60  # a long page on a busy machine is not ready when it is loaded
+        while browser.run("document.documentElement.dataset.ready") != "yes":
+            assert time.monotonic() < deadline, "the page never became ready"
+            time.sleep(0.05)
         return browser
 
     yield show
