@@ -62,6 +62,7 @@ class Project:
                 path = str(document.home.path)
                 document.checked = version
                 document.found = tuple(one for one in answer.findings if one.filename == path)
+                document.fixable = answer.fixable.intersection(document.found)
                 document.places = answer.places.get(path, {})
         self._tell(answer, checked)
 

@@ -82,13 +82,14 @@ def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
 
 def _checked(linked: Linked, report: Report) -> Checked:
     findings = tuple(_absolute(finding) for finding in report.findings)
+    fixable = frozenset(one for one, told in zip(findings, report.findings, strict=True) if report.fixable(told))
     flagged = {finding.filename for finding in findings}
     places = {
         str(file.path): _places(decode(file.content, file.is_python), file.is_python)
         for file, facts in zip(linked.found.files, linked.indexed, strict=True)
         if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
     }
-    return Checked(findings, places, report.failures, report.notes)
+    return Checked(findings, fixable, places, report.failures, report.notes)
 
 
 def _places(text: str, is_python: bool) -> Mapping[int, int]:
