@@ -19,10 +19,22 @@ from typing import BinaryIO
 from nosync_lint.config import ConfigError, Settings, find_config, load_config
 from nosync_lint.discover import MissingPath
 from nosync_lint.finding import Finding, Hop
+from nosync_lint.index import index
+from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda import cuda_comment_places
 from nosync_lint.index.pragmas import comment_places
 from nosync_lint.index.records import Unreadable
-from nosync_lint.pipeline import Linked, Unanswerable, ask, explanation_of, report_of
+from nosync_lint.link.semantics import known_releases
+from nosync_lint.pipeline import (
+    Linked,
+    Unanswerable,
+    ask,
+    cache_folder,
+    explanation_of,
+    found_files,
+    link,
+    report_of,
+)
 from nosync_lint.ratchet import before
 from nosync_lint.registry import RulesMissing
 from nosync_lint.report import Report
@@ -67,20 +79,43 @@ def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
     start = time.perf_counter()
     config = find_config(Path.cwd())
     settings = load_config(config) if config is not None else Settings()
-    paths = [str(path) for path in check.documents]
-    was = before(settings, paths, "", "")
+    paths = frozenset(map(str, check.documents))
+    was = before(settings, sorted(paths), "", "")
+    broken, is_all = _broken(check, settings)
+    told = frozenset(str(file.path) for file in broken.found.files)
 
-    def answer(linked: Linked) -> None:
-        say(_checked(linked, report_of(linked, settings, None, was, start)))
+    def tell(linked: Linked, files: frozenset[str], complete: bool) -> None:
+        say(_checked(linked, report_of(linked, settings, None, was, start), files, complete))
+
+    def serve(linked: Linked) -> None:
+        tell(linked, paths if is_all else paths - told, complete=True)
         while True:
             request = requests.get()
             assert isinstance(request, Explain)
             say(_explained(linked, settings, request))
 
-    ask(answer, paths, settings, cache=check.cached, overlay=check.documents)
+    if is_all:
+        serve(broken)
+    if told:
+        tell(broken, told, complete=False)
+    ask(serve, sorted(paths), settings, cache=check.cached, overlay=check.documents)
 
 
-def _checked(linked: Linked, report: Report) -> Checked:
+def _broken(check: Check, settings: Settings) -> tuple[Linked, bool]:
+    """The documents that cannot be read, such as one in which somebody types, and whether no other one is linted. All
+    that is said of them is why: the project need not be linked for it."""
+    found = found_files([str(path) for path in check.documents], settings, check.documents)
+    files = [file for file in found.files if file.path in check.documents]
+    cache = IndexCache(cache_folder(settings) if check.cached else None)
+    indexed = index(files, cache, 1, settings.max_file_size)
+    bad = [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, Unreadable)]
+    found = replace(found, files=tuple(file for file, _ in bad))
+    reasons = [one for _, one in bad]
+    program = link(found.files, reasons, settings, known_releases(), found.root)
+    return Linked(found, reasons, (), program), len(bad) == len(files)
+
+
+def _checked(linked: Linked, report: Report, files: frozenset[str], complete: bool) -> Checked:
     findings = tuple(_absolute(finding) for finding in report.findings)
     fixable = frozenset(one for one, told in zip(findings, report.findings, strict=True) if report.fixable(told))
     flagged = {finding.filename for finding in findings}
@@ -89,7 +124,8 @@ def _checked(linked: Linked, report: Report) -> Checked:
         for file, facts in zip(linked.found.files, linked.indexed, strict=True)
         if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
     }
-    return Checked(findings, fixable, places, report.failures, report.notes)
+    notes = report.notes if linked.targets else ()  # those of a part of the project would be wrong
+    return Checked(files, complete, findings, fixable, places, report.failures, notes)
 
 
 def _places(text: str, is_python: bool) -> Mapping[int, int]:
