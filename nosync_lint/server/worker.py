@@ -48,8 +48,12 @@ def main() -> None:
     """Answer the requests on standard input, the first of which is a check."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a rule prints must not stand among the answers
+    asked = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
     requests: SimpleQueue[Request] = SimpleQueue()
-    Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    # Not on `sys.stdin`: processes that are forked while a thread reads it wait forever for its lock, to close it.
+    Thread(target=_listen, args=(asked, requests), daemon=True).start()
 
     def say(answer: Answer) -> None:
         answers.write(pack(answer))

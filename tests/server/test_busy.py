@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from nosync_lint.index import SMALL_RUN
+
 SLEEPY = '''
 """A rule that thinks about every call for an hour."""
 
@@ -107,3 +109,12 @@ def test_what_is_broken_is_told_as_in_a_check_of_everything(connect: Any, projec
     after = len(client.received)
     assert codes(client.open(sound, CALLING)) == ["NSL301"]
     assert client.diagnostics(broken, after) == alone
+
+
+def test_a_project_that_several_processes_must_read_is_checked(connect: Any, project: Path) -> None:
+    line = "rows = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]\n"
+    for number in range(4):
+        text = line * (SMALL_RUN // len(line) // 4 + 1)
+        (project / f"part{number}.py").write_text(f"part = {number}\n{text}")
+    client = connect(project)
+    assert codes(client.open((project / "step.py").as_uri(), CALLING)) == ["NSL301"]
