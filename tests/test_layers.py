@@ -138,6 +138,7 @@ MAY_IMPORT = {
         "config",
         "discover",
         "finding",
+        "fix",
         "index",
         "pipeline",
         "ratchet",

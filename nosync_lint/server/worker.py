@@ -24,7 +24,6 @@ from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda import cuda_comment_places
 from nosync_lint.index.pragmas import comment_places
 from nosync_lint.index.records import Unreadable
-from nosync_lint.link.semantics import known_releases
 from nosync_lint.pipeline import (
     Linked,
     Unanswerable,
@@ -115,7 +114,7 @@ def _broken(check: Check, settings: Settings) -> tuple[Linked, bool]:
     bad = [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, Unreadable)]
     found = replace(found, files=tuple(file for file, _ in bad))
     reasons = [one for _, one in bad]
-    program = link(found.files, reasons, settings, known_releases(), found.root)
+    program = link(found.files, reasons, settings, (), found.root)
     return Linked(found, reasons, (), program), len(bad) == len(files)
 
 
