@@ -75,6 +75,8 @@ class Editor:
 
     def end(self) -> None:
         self._send("shutdown", None, 2)
+        while self._receive().get("id") != 2:
+            pass
         self._send("exit", None)
         self._server.communicate()
 
