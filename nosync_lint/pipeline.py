@@ -297,10 +297,15 @@ def fixed_report(
     write = (lambda name, old, new: replace_content(paths[name], old, new)) if fix is Fixing.WRITE else None
 
     def asked(contents: Mapping[str, bytes]) -> Report:
-        now = linked.with_contents(contents, settings) if contents else linked
-        return report_of(now, settings, selected, was, start)
+        judged = report_of(linked.with_contents(contents, settings), settings, selected, was, start)
+        gc.collect()  # the program of a round takes as much room as that of the run, and refers to itself
+        return judged
 
-    return repaired(report, asked, sources, write)
+    gc.freeze()  # what was linked stays, and need not be looked through
+    try:
+        return repaired(report, asked, sources, write)
+    finally:
+        gc.unfreeze()
 
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
