@@ -13,10 +13,11 @@ from typing import TypeVar
 from nosync_lint.answers import CallTree, Explanation
 from nosync_lint.config import ConfigError, Settings
 from nosync_lint.configured_names import configured_names, file_name
+from nosync_lint.cures import cured
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Confidence, Severity
 from nosync_lint.fix import Fixing
 from nosync_lint.fix.loop import Sources
 from nosync_lint.fix.repair import repaired
@@ -36,13 +37,13 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.notes import notes_on_settings
+from nosync_lint.notes import note_on_unreached, notes_on_run, notes_on_settings
 from nosync_lint.owners import owners
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, Rule
-from nosync_lint.selection import select, told_names
+from nosync_lint.selection import select
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
 from nosync_lint.target import target_releases
@@ -266,13 +267,15 @@ def report_of(
         was = replace(was, changed=frozenset(map(os.path.realpath, program.touched)))
     settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
-    notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
+    notes = notes_on_run(files, program, settings, 0 if told else len(linked.bad_files))
+    hidden_away = note_on_unreached(program, judged.unshown, selected, settings)
     comments = [pragma for found in pragmas.values() for pragma in found]
-    notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
+    notes = (*notes, *settled.notes, *hidden_away, *notes_on_settings(files, settings, linked.found.root, comments))
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
     report = replace(
         report,
         rules=tuple(facts(rule) for rule in selected),
+        hidden=replace(report.hidden, cured=cured(program, selected, Confidence(settings.min_confidence))),
         baseline=settled.baseline,
         fixable=fixable_by(settings),
     )
@@ -431,28 +434,6 @@ def link(
 def with_heat(settings: Settings, program: Program) -> Settings:
     """The settings, with every heat shown where the program has no hot root: an empty report would look clean."""
     return settings if settings.heat == "any" or program.has_roots else replace(settings, heat="any")
-
-
-def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
-    """What a reader must know so as not to take an empty report for a clean one."""
-    notes = []
-    if program.touched is not None and not program.touched:
-        notes.append("no changed file was given that is part of what is read: nothing to report")
-    elif not any(file.reported for file in files):
-        notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
-    elif not program.has_roots and any(file.is_python for file in files):
-        notes.append(
-            "no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`"
-        )
-    given = set(settings.hot) - set(settings.configured_hot)
-    notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
-    frozen = len(program.inference.solver.frozen)
-    if frozen:
-        notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
-    notes += told_names(settings)
-    if untold:
-        notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
-    return tuple(notes)
 
 
 def _report(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, ignored in their
-    files, accepted by the baseline, and in files that did not change since the given revision."""
+    files, accepted by the baseline, in files that did not change since the given revision, and in functions that the
+    configuration calls cures."""
 
     warm: int = 0
     cold: int = 0
@@ -26,6 +27,7 @@ class Hidden:
     ignored: int = 0
     baselined: int = 0
     unchanged: int = 0
+    cured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
