@@ -12,6 +12,8 @@ from nosync_lint.finding import Confidence, Finding, Heat
 from nosync_lint.index.records import Pragma
 from nosync_lint.link.program import Program
 from nosync_lint.link.project import Function
+from nosync_lint.plural import counted
+from nosync_lint.report import Report
 from nosync_lint.ruff_settings import EXTERNAL, ruff_settings
 from nosync_lint.rule import Rule
 from nosync_lint.selection import FileIgnores, told_names
@@ -39,10 +41,10 @@ def notes_on_run(files: Sequence[SourceFile], program: Program, settings: Settin
     notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
     frozen = len(program.inference.solver.frozen)
     if frozen:
-        notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
+        notes.append(f"{counted(frozen, 'value')} in cycles of calls kept changing: what was known last is taken")
     notes += told_names(settings)
     if untold:
-        notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
+        notes.append(f"{counted(untold, 'file')} could not be read; NSL000, which tells why, is not selected")
     return tuple(notes)
 
 
@@ -73,6 +75,13 @@ def note_on_unreached(
             f"findings are hidden in {told}, of which no caller is known that runs often: if one runs in every step, "
             f"say so with --hot {names[0]} or `# nosync-lint: hot`"
         )
+
+
+def note_on_notebooks(report: Report) -> Iterator[str]:
+    """Why a run with `--fix` leaves findings that have a fix."""
+    if report.in_notebooks:
+        findings = counted(report.in_notebooks, "finding")
+        yield f"{findings} in notebooks could be fixed: fixes leave notebooks alone, change the cells by hand"
 
 
 def _is_uncalled(function: Function, program: Program) -> bool:

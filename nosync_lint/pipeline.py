@@ -37,8 +37,9 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.notes import note_on_unreached, notes_on_run, notes_on_settings
+from nosync_lint.notes import note_on_notebooks, note_on_unreached, notes_on_run, notes_on_settings
 from nosync_lint.owners import owners
+from nosync_lint.plural import counted
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
@@ -272,12 +273,14 @@ def report_of(
     comments = [pragma for found in pragmas.values() for pragma in found]
     notes = (*notes, *settled.notes, *hidden_away, *notes_on_settings(files, settings, linked.found.root, comments))
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    fixable, cells = fixable_by(settings), linked.cells
     report = replace(
         report,
         rules=tuple(facts(rule) for rule in selected),
         hidden=replace(report.hidden, cured=cured(program, selected, Confidence(settings.min_confidence))),
         baseline=settled.baseline,
-        fixable=fixable_by(settings),
+        fixable=fixable,
+        in_notebooks=sum(bool(cells.numbers(one.filename)) and fixable(one) for one in settled.judged.findings),
     )
     return _with_owners(report, files, linked.found.root)
 
@@ -303,7 +306,8 @@ def fixed_report(
         now = linked.with_contents(contents, settings) if contents else linked
         return report_of(now, settings, selected, was, start)
 
-    return repaired(report, asked, sources, write)
+    report = repaired(report, asked, sources, write)
+    return replace(report, notes=(*report.notes, *note_on_notebooks(report)))
 
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
@@ -330,7 +334,7 @@ def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell
         row = _row_of_cell(cells, name, cell, row)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
-        raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+        raise Unanswerable(f"{file} has {counted(last, 'line')}, so there is no line {row} to explain")
     selected = select(settings)
     was = before(settings, (), "", "")
     compared = Run(program, selected, settings, texts, linked.read, linked.found.root)

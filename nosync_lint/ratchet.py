@@ -16,6 +16,7 @@ from nosync_lint.finding import Finding, Suppressed
 from nosync_lint.fingerprint import Identity
 from nosync_lint.judge import Judged, Texts, identify, judge
 from nosync_lint.link.program import Program
+from nosync_lint.plural import counted
 from nosync_lint.registry import rules as all_rules
 from nosync_lint.rule import BudgetCheck, Rule, StaleEntry
 from nosync_lint.since import changed_since
@@ -92,8 +93,8 @@ def settle(was: Before, judged: Judged, run: Run) -> Settled:
         else:
             sites["baseline-entry"] = list(_stale_entries(was, was.baseline, compared))
             if compared.moved:
-                count = len(compared.moved)
-                notes.append(f"{count} entries of the baseline moved with their code: --prune-baseline writes it down")
+                entries = counted(len(compared.moved), "entry", "entries")
+                notes.append(f"{entries} of the baseline moved with their code: --prune-baseline writes it down")
     if run.program.touched is not None:
         judged = _touching(run.program.touched, judged)
     elif was.changed is not None:

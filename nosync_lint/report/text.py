@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import TextIO
 
 from nosync_lint.finding import Applicability, Confidence, Finding, Heat, Hop, Severity
+from nosync_lint.plural import counted
 from nosync_lint.report import Hidden, Report
 from nosync_lint.report.formats import Style
 
@@ -131,8 +132,7 @@ def summary(report: Report) -> Iterator[str]:
     fixed = f", {len(report.fixed):,} fixed" if report.fixed else ""
     yield f"{len(report.findings):,} shown{fixed}; " + (f"hidden: {told}" if told else "nothing hidden")
     yield from _fixable(report)
-    files = "file" if report.files_reported == 1 else "files"
-    parts = [f"{report.files_reported:,} {files} reported, {report.files_linked:,} linked"]
+    parts = [f"{counted(report.files_reported, 'file')} reported, {report.files_linked:,} linked"]
     calls = report.calls_resolved + report.calls_unresolved
     if calls:
         share = 100 * report.calls_unresolved / calls
