@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from nosync_lint.baseline import Baseline, Comparison, Scene, compare, load_baseline, updated
+from nosync_lint.baseline import (
+    Baseline,
+    BaselineError,
+    Comparison,
+    Scene,
+    compare,
+    load_baseline,
+    salvage_baseline,
+    updated,
+)
 from nosync_lint.budgets import check_budgets
 from nosync_lint.config import ConfigError, Settings, display
 from nosync_lint.finding import Finding, Suppressed
@@ -70,8 +79,18 @@ def before(settings: Settings, paths: Sequence[str], since: str, update: str) ->
         path = Path(os.path.abspath(folder / settings.baseline))
         if not path.parent.is_dir():
             raise ConfigError(f"{path}: there is no folder {path.parent} for a baseline")
-        baseline = Baseline(path) if update == "write" and not path.exists() else load_baseline(path)
+        baseline = _to_write(path) if update == "write" else load_baseline(path)
     return Before(baseline, changed_since(since, folder) if since else None, update)
+
+
+def _to_write(path: Path) -> Baseline:
+    """A baseline that is written anew: what it holds, as far as it can be read."""
+    if not path.exists():
+        return Baseline(path)
+    try:
+        return load_baseline(path)
+    except BaselineError:
+        return salvage_baseline(path)
 
 
 def _folder(paths: Sequence[str]) -> Path:

@@ -79,6 +79,9 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
         name = display(path.resolve(), Path.cwd())
         entries = counted(len(report.baseline.entries), "entry", "entries")
         print(f"{name}: {counted(count, 'finding')} accepted in {entries}", file=sys.stderr)
+        if report.baseline.unread:
+            lines = counted(report.baseline.unread, "line")
+            print(f"{name}: {lines} of the old file could not be read: left out", file=sys.stderr)
         return 0 if options.write_baseline else None
     if options.add_ignore is not None and not report.failures:
         from nosync_lint.add_ignore import add_ignores
