@@ -47,7 +47,7 @@ from nosync_lint.rule import BadFile, Rule
 from nosync_lint.selection import select
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
-from nosync_lint.target import target_releases
+from nosync_lint.target import Target, target_releases
 from nosync_lint.touching import touched
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class Linked:
 
     found: Discovered
     indexed: Sequence[Indexed]
-    targets: tuple[str, ...]
+    target: Target
     program: Program
 
     def with_contents(self, contents: Mapping[str, bytes], settings: Settings) -> Linked:
@@ -148,7 +148,7 @@ class Linked:
             for file, one in zip(files, self.indexed, strict=True)
         ]
         changed = self.program.touched
-        program = link(files, indexed, settings, self.targets, self.found.root, default_jobs(), changed)
+        program = link(files, indexed, settings, self.target.releases, self.found.root, default_jobs(), changed)
         return replace(self, found=replace(self.found, files=tuple(files)), indexed=indexed, program=program)
 
     @property
@@ -223,7 +223,7 @@ def _linked(
     elif changed is not None and changed.issuperset(file.name for file in found.files if file.reported):
         changed = None  # everything is asked for
     try:
-        targets = target_releases(settings.target_torch, found.root, known_releases())
+        target = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
         raise ConfigError(f"{settings.place('target-torch')}{error}") from error
     done = 0
@@ -237,9 +237,9 @@ def _linked(
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root, jobs, changed)
+    program = link(found.files, indexed, settings, target.releases, found.root, jobs, changed)
     progress("judging", 0, 1)
-    return Linked(found, indexed, targets, program)
+    return Linked(found, indexed, target, program)
 
 
 def report_of(
@@ -271,7 +271,13 @@ def report_of(
     notes = notes_on_run(files, program, settings, 0 if told else len(linked.bad_files))
     hidden_away = note_on_unreached(program, judged.unshown, selected, settings)
     comments = [pragma for found in pragmas.values() for pragma in found]
-    notes = (*notes, *settled.notes, *hidden_away, *notes_on_settings(files, settings, linked.found.root, comments))
+    notes = (
+        *notes,
+        *filter(None, [linked.target.note]),
+        *settled.notes,
+        *hidden_away,
+        *notes_on_settings(files, settings, linked.found.root, comments),
+    )
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
     fixable, cells = fixable_by(settings), linked.cells
     report = replace(
@@ -456,7 +462,7 @@ def _report(
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
-        target_torch=linked.targets,
+        target_torch=linked.target.releases,
         seconds=seconds,
         failures=judged.failures,
         notes=notes,

@@ -165,7 +165,7 @@ MAY_IMPORT = {
         "report",
         "source",
     },
-    "testing": {"config", "finding", "pipeline", "registry", "rule"},
+    "testing": {"config", "finding", "pipeline", "plural", "registry", "rule"},
     "commands": {
         "add_ignore",
         "config",
