@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -19,9 +20,11 @@ def on_stubs(python: Path, module: str) -> list[str]:
 
 def recorded(command: Sequence[str], *arguments: str) -> dict[str, Any]:
     """What a command writes to the file that is its first argument, before these. It runs in this checkout, from which
-    it takes the code of this repository."""
+    it takes the code of this repository. Sets of strings are iterated in the same order each time: torch's own samples
+    come out of such sets."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "recorded.json"
-        subprocess.run([*command, str(out), *arguments], cwd=DOCS.parent, check=True)
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        subprocess.run([*command, str(out), *arguments], cwd=DOCS.parent, env=environment, check=True)
         told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
         return told

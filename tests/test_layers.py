@@ -158,6 +158,7 @@ MAY_IMPORT = {
         "config",
         "discover",
         "finding",
+        "fix",
         "index",
         "pipeline",
         "ratchet",

@@ -121,12 +121,16 @@ def test_only_given_paths_are_reported_and_the_whole_project_is_linked(lint: Lin
     assert (report.files_reported, report.files_linked) == (1, 2)
 
 
-def test_a_file_has_the_same_findings_alone_as_with_all_others(lint: Lint) -> None:
-    demo = Path(__file__).parents[1] / "demo"
+@pytest.mark.parametrize(
+    "folder",
+    ["demo", "fixtures/lost-segment-override/across_modules", "fixtures/dedup-with-known-position/across_modules"],
+)
+def test_a_file_has_the_same_findings_alone_as_with_all_others(lint: Lint, folder: str) -> None:
+    home = Path(__file__).parents[1] / folder
     names = sorted(
-        path.relative_to(demo).as_posix() for path in demo.rglob("*") if path.suffix in (".py", ".cuh", ".cu")
+        path.relative_to(home).as_posix() for path in home.rglob("*") if path.suffix in (".py", ".cuh", ".cu")
     )
-    files = {name: (demo / name).read_bytes() for name in names}
+    files = {name: (home / name).read_bytes() for name in names}
     together = lint(files, heat="any", min_confidence="possible").findings
     assert len({one.filename for one in together}) > 1
     for name in names:

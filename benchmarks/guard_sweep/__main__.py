@@ -4,8 +4,9 @@ waits; writes docs/guard_sweep.md.
 usage: python -m benchmarks.guard_sweep --python PATH [--only NAME ...]
 
 PATH is an interpreter as for `python -m benchmarks.oracle`, with the CUDA build of the torch that is installed here.
-Both sides need what torch's database imports: `numpy` and `expecttest`. Every disagreement must have its reason in
-`explained.toml`. With --only, only those operations run, and what comes out is only printed.
+Both sides need what torch's database imports: `numpy`, `expecttest`, and `scipy` for sparse operations. Every
+disagreement must have its reason in `explained.toml`. With --only, only those operations run, and what comes out is
+only printed.
 """
 
 from __future__ import annotations

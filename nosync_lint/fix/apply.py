@@ -33,12 +33,17 @@ def applied(text: str, findings: Iterable[Finding]) -> str:
     """The text with fixes made that do not overlap. New lines end as the lines of the file do."""
     edits = [edit for finding in findings if finding.fix is not None for edit in finding.fix.edits]
     starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
-    first = _LINE_END.search(text)
-    line_end = first.group() if first is not None else "\n"
+    end_of_line = line_end(text)
     for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
         start, end = (_offset(*place, starts, text) for place in (edit.span[:2], edit.span[2:]))
-        text = text[:start] + edit.content.replace("\n", line_end) + text[end:]
+        text = text[:start] + edit.content.replace("\n", end_of_line) + text[end:]
     return text
+
+
+def line_end(text: str) -> str:
+    """How the first line of a text ends: new ones end like it."""
+    first = _LINE_END.search(text)
+    return first.group() if first is not None else "\n"
 
 
 def _offset(row: int, column: int, starts: Sequence[int], text: str) -> int:

@@ -36,12 +36,16 @@ class CallResults:
         self._evaluation = evaluation
         self._short: dict[int, bool] = {}
         self._inside: list[int] = []
+        self._cut = False  # whether something was not looked into, for where the question began
         self._known: dict[tuple[int, tuple[tuple[Node, Value], ...]], Value] = {}
 
     def of(self, function: Function, call: Expr, at: At, bound: bool) -> Value | None:
         """What a call of `function` gives, or None where its summary says as much. `bound`: the receiver fills the
         first parameter."""
-        if len(self._inside) >= MAX_NESTED or function.number in self._inside or not self._is_short(function):
+        if not self._is_short(function):
+            return None
+        if function.number in self._inside or len(self._inside) >= MAX_NESTED:
+            self._cut = True
             return None
         given, differs = self._given(function, Binding(at.function, CallSite(call, at.seq, at.block, 0), bound), at)
         if not differs:
@@ -52,15 +56,18 @@ class CallResults:
             return value
         solver = self._evaluation.solver
         outer, solver.provisional = solver.provisional, False
+        cut, self._cut = self._cut, False
         self._inside.append(function.number)
         try:
             with self._evaluation.given(given):
                 value = self._result(function)
         finally:
             self._inside.pop()
-        if not solver.provisional and value is not None:
+        lasts = not (solver.provisional or (self._cut and self._inside))
+        solver.provisional |= outer
+        self._cut = bool(self._inside) and (self._cut or cut)
+        if lasts and value is not None:
             self._known[key] = value
-            solver.provisional = outer
         return value
 
     @staticmethod

@@ -65,10 +65,12 @@ class Contracts:
         self._sinks: dict[int, tuple[CallSite, ...]] = {}
 
     def lost_overrides(self, configured: tuple[Contract, ...]) -> Iterator[LostOverride]:
-        """Every class of the project that lost an override, in project order."""
+        """Every class that lost an override, in project order, where it or the method that runs on it is reported."""
         found: dict[tuple[int, int], LostOverride] = {}
         for method, parameter, siblings, caller in self._droppers():
             for cls in self._inheritors(method):
+                if not (method.module.file.reported or cls.module.file.reported):
+                    continue
                 leak = self._leak(method, cls)
                 if leak is None:
                     continue
@@ -101,6 +103,8 @@ class Contracts:
             record = function.record
             cls = function.cls
             if cls is None or record.form != "function" or "stub" in record.flags or not record.calls:
+                continue
+            if not any(one.module.file.reported for one in (cls, *cls.descendants())):
                 continue
             family = _family(cls, record.name)
             if len(family) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -105,8 +106,9 @@ class Layers:
     def _given_first(self, staged: dict[int, str], found: dict[tuple[int, int], str]) -> None:
         """Adds the parameters that some call gives the first layer of the very instance that it asks, to all methods of
         that name in the family: these find a layer by its number in the model."""
-        for attribute in sorted(set(staged.values())):
-            for caller, site in self._reading(attribute):
+        reading = self._reading(frozenset(staged.values()))
+        for attribute in sorted(reading):
+            for caller, site in reading[attribute]:
                 func = site.call[1]
                 given = [*site.call[2], *(value for _, value in site.call[3])]
                 if func[0] != "attr" or ("attr", func[1], attribute) not in given:
@@ -122,13 +124,15 @@ class Layers:
                                     relative = one.methods[method.record.name]
                                     found.setdefault((relative.number, index), staged[one.number])
 
-    def _reading(self, attribute: str) -> Iterator[tuple[Function, CallSite]]:
-        """The calls that are given an attribute of this name."""
+    def _reading(self, attributes: frozenset[str]) -> dict[str, list[tuple[Function, CallSite]]]:
+        """The calls that are given an attribute of one of these names, by its name."""
+        found = defaultdict[str, list[tuple[Function, CallSite]]](list)
         for function in self._project.functions:
             for site in function.record.calls:
                 for value in (*site.call[2], *(value for _, value in site.call[3])):
-                    if value[0] == "attr" and value[2] == attribute:
-                        yield function, site
+                    if value[0] == "attr" and value[2] in attributes:
+                        found[value[2]].append((function, site))
+        return found
 
     def _handed(self, method: Function, site: CallSite, found: dict[tuple[int, int], str]) -> Iterator[tuple[int, str]]:
         """The parameters that a method hands on, by this call of another method of the same instance, to be counted."""

@@ -1,4 +1,4 @@
-"""What an editor can do about findings: apply the fix of one, apply all safe fixes, or say that one is meant."""
+"""What an editor can do about findings: apply the fix of one, do what `--fix` does, or say that one is meant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from lsprotocol import types
 
 from nosync_lint.finding import Applicability, Edit, Finding
+from nosync_lint.fix.apply import compatible
 from nosync_lint.server.diagnostics import diagnostic
 from nosync_lint.server.documents import Document
 from nosync_lint.server.positions import Positions, overlap
@@ -55,7 +56,7 @@ class _Drafts:
             title=f"{finding.code}: {fix.message}" + ("" if safe else " (unsafe: look at it)"),
             kind=types.CodeActionKind.QuickFix,
             diagnostics=[diagnostic(finding, self._positions, None)],
-            is_preferred=safe,
+            is_preferred=finding in self._document.fixable,
             edit=self._edit(fix.edits),
         )
 
@@ -70,19 +71,16 @@ class _Drafts:
             )
 
     def fix_all(self) -> Iterator[types.CodeAction]:
-        """One action with the safe fixes of the document; of those that overlap, the first."""
-        edits: list[Edit] = []
-        fixed = 0
-        for finding in self._document.found:
-            fix = finding.fix
-            if fix is not None and fix.applicability is Applicability.SAFE and not _clash(edits, fix.edits):
-                edits += fix.edits
-                fixed += 1
-        if fixed:
+        """One action with what a round of `--fix` makes in the document: of fixes that overlap, the first."""
+        document = self._document
+        made = compatible([finding for finding in document.found if finding in document.fixable])
+        fixes = [finding.fix for finding in made if finding.fix is not None]
+        if fixes:
+            safe = "safe " if all(fix.applicability is Applicability.SAFE for fix in fixes) else ""
             yield types.CodeAction(
-                title=f"nosync-lint: apply {fixed} safe fix{'es' if fixed > 1 else ''}",
+                title=f"nosync-lint: apply {len(fixes)} {safe}fix{'es' if len(fixes) > 1 else ''}",
                 kind=FIX_ALL,
-                edit=self._edit(edits),
+                edit=self._edit([edit for fix in fixes for edit in fix.edits]),
             )
 
     def _edit(self, edits: Sequence[Edit]) -> types.WorkspaceEdit:
@@ -112,17 +110,3 @@ def ignore(document: Document, finding: Finding) -> Edit | None:
     mark = "#" if is_python(document.home.path) else "//"
     end = Span(row, len(line.rstrip()) + 1, row, len(line) + 1)
     return Edit(end, f"  {mark} nosync-lint: ignore[{finding.name}]")
-
-
-def _clash(made: Sequence[Edit], more: Sequence[Edit]) -> bool:
-    return any(
-        one == other or (_start(one) < _end(other) and _start(other) < _end(one)) for one in made for other in more
-    )
-
-
-def _start(edit: Edit) -> tuple[int, int]:
-    return edit.span.row, edit.span.column
-
-
-def _end(edit: Edit) -> tuple[int, int]:
-    return edit.span.end_row, edit.span.end_column

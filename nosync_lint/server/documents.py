@@ -13,6 +13,7 @@ from pygls.workspace import PositionCodec
 from nosync_lint.config import FILES, find_config
 from nosync_lint.discover import SKIPPED_FOLDERS, is_source, root_of
 from nosync_lint.finding import Finding
+from nosync_lint.fix.apply import line_end
 from nosync_lint.server.positions import Positions
 from nosync_lint.source import NOTEBOOK_SUFFIXES, encode, is_python, lines_of
 
@@ -35,8 +36,8 @@ class Home:
 
 @dataclass
 class Document:
-    """An open document. `found` is what was found in the version `checked`, and `places` are the rows at whose end a
-    comment about a row may stand."""
+    """An open document. `found` is what was found in the version `checked`, `places` are the rows at whose end a
+    comment about a row may stand, and `fixable` are the findings that `--fix` would fix."""
 
     uri: str
     home: Home
@@ -45,6 +46,7 @@ class Document:
     checked: int | None = None
     found: tuple[Finding, ...] = ()
     places: Mapping[int, int] = field(default_factory=dict)
+    fixable: frozenset[Finding] = frozenset()
 
     @property
     def is_current(self) -> bool:
@@ -62,7 +64,7 @@ class Document:
 
     @property
     def line_end(self) -> str:
-        return "\r\n" if "\r\n" in self.text else "\n"
+        return line_end(self.text)
 
     def positions(self, codec: PositionCodec) -> Positions:
         return Positions(self.lines, codec)

@@ -34,10 +34,15 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found. Files have absolute paths. `places` are, for each document that has findings and can be read,
-    the rows at whose end a comment about a row may stand. `failures` and `notes` are those of the report."""
+    """What a check found. Files have absolute paths. `fixable` are the findings that `--fix` would fix, as the project
+    is configured. `places` are, for each document that has findings and can be read, the rows at whose end a comment
+    about a row may stand. `failures` and `notes` are those of the report. `files` are the documents that this is about;
+    where it is not `complete`, another answer tells of the rest."""
 
+    files: frozenset[str]
+    complete: bool
     findings: tuple[Finding, ...]
+    fixable: frozenset[Finding]
     places: Mapping[str, Mapping[int, int]]
     failures: tuple[str, ...]
     notes: tuple[str, ...]

@@ -57,13 +57,11 @@ class Project:
             self._tell(Trouble(f"{self._folder}: cannot be checked: {error.strerror or error}"), checked)
             return
         answer = await self._worker.ask(Check({one.home.path: one.content for one in checked}, self._cached))
-        if isinstance(answer, Checked):
-            for document, version in zip(checked, versions, strict=True):
-                path = str(document.home.path)
-                document.checked = version
-                document.found = tuple(one for one in answer.findings if one.filename == path)
-                document.places = answer.places.get(path, {})
-        self._tell(answer, checked)
+        while True:
+            self._tell(answer, _take(answer, checked, versions) if isinstance(answer, Checked) else checked)
+            if not isinstance(answer, Checked) or answer.complete:
+                return
+            answer = await self._worker.more()
 
     async def explain(self, document: Document, row: int) -> Explanation | None:
         """What is known of a row of a document, once the check under way is over; None where a change came between."""
@@ -73,3 +71,15 @@ class Project:
             return None
         answer = await self._worker.ask(Explain(document.home.path, row))
         return answer if isinstance(answer, Explanation) else None
+
+
+def _take(answer: Checked, documents: Sequence[Document], versions: Sequence[int | None]) -> list[Document]:
+    """Keep what a check of these versions of documents found. Returns the documents that it tells of."""
+    told = [pair for pair in zip(documents, versions, strict=True) if str(pair[0].home.path) in answer.files]
+    for document, version in told:
+        path = str(document.home.path)
+        document.checked = version
+        document.found = tuple(one for one in answer.findings if one.filename == path)
+        document.fixable = answer.fixable.intersection(document.found)
+        document.places = answer.places.get(path, {})
+    return [document for document, _ in told]

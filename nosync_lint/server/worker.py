@@ -19,10 +19,21 @@ from typing import BinaryIO
 from nosync_lint.config import ConfigError, Settings, find_config, load_config
 from nosync_lint.discover import MissingPath
 from nosync_lint.finding import Finding, Hop
+from nosync_lint.index import index
+from nosync_lint.index.cache import IndexCache
 from nosync_lint.index.cuda import cuda_comment_places
 from nosync_lint.index.pragmas import comment_places
 from nosync_lint.index.records import Unreadable
-from nosync_lint.pipeline import Linked, Unanswerable, ask, explanation_of, report_of
+from nosync_lint.pipeline import (
+    Linked,
+    Unanswerable,
+    ask,
+    cache_folder,
+    explanation_of,
+    found_files,
+    link,
+    report_of,
+)
 from nosync_lint.ratchet import before
 from nosync_lint.registry import RulesMissing
 from nosync_lint.report import Report
@@ -36,8 +47,12 @@ def main() -> None:
     """Answer the requests on standard input, the first of which is a check."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a rule prints must not stand among the answers
+    asked = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
     requests: SimpleQueue[Request] = SimpleQueue()
-    Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    # Not on `sys.stdin`: processes that are forked while a thread reads it wait forever for its lock, to close it.
+    Thread(target=_listen, args=(asked, requests), daemon=True).start()
 
     def say(answer: Answer) -> None:
         answers.write(pack(answer))
@@ -67,28 +82,53 @@ def _check(check: Check, requests: SimpleQueue[Request], say: Say) -> None:
     start = time.perf_counter()
     config = find_config(Path.cwd())
     settings = load_config(config) if config is not None else Settings()
-    paths = [str(path) for path in check.documents]
-    was = before(settings, paths, "", "")
+    paths = frozenset(map(str, check.documents))
+    was = before(settings, sorted(paths), "", "")
+    broken, is_all = _broken(check, settings)
+    told = frozenset(str(file.path) for file in broken.found.files)
 
-    def answer(linked: Linked) -> None:
-        say(_checked(linked, report_of(linked, settings, None, was, start)))
+    def tell(linked: Linked, files: frozenset[str], complete: bool) -> None:
+        say(_checked(linked, report_of(linked, settings, None, was, start), files, complete))
+
+    def serve(linked: Linked) -> None:
+        tell(linked, paths if is_all else paths - told, complete=True)
         while True:
             request = requests.get()
             assert isinstance(request, Explain)
             say(_explained(linked, settings, request))
 
-    ask(answer, paths, settings, cache=check.cached, overlay=check.documents)
+    if is_all:
+        serve(broken)
+    if told:
+        tell(broken, told, complete=False)
+    ask(serve, sorted(paths), settings, cache=check.cached, overlay=check.documents)
 
 
-def _checked(linked: Linked, report: Report) -> Checked:
+def _broken(check: Check, settings: Settings) -> tuple[Linked, bool]:
+    """The documents that cannot be read, such as one in which somebody types, and whether no other one is linted. All
+    that is said of them is why: the project need not be linked for it."""
+    found = found_files([str(path) for path in check.documents], settings, check.documents)
+    files = [file for file in found.files if file.path in check.documents]
+    cache = IndexCache(cache_folder(settings) if check.cached else None)
+    indexed = index(files, cache, 1, settings.max_file_size)
+    bad = [(file, one) for file, one in zip(files, indexed, strict=True) if isinstance(one, Unreadable)]
+    found = replace(found, files=tuple(file for file, _ in bad))
+    reasons = [one for _, one in bad]
+    program = link(found.files, reasons, settings, (), found.root)
+    return Linked(found, reasons, (), program), len(bad) == len(files)
+
+
+def _checked(linked: Linked, report: Report, files: frozenset[str], complete: bool) -> Checked:
     findings = tuple(_absolute(finding) for finding in report.findings)
+    fixable = frozenset(one for one, told in zip(findings, report.findings, strict=True) if report.fixable(told))
     flagged = {finding.filename for finding in findings}
     places = {
         str(file.path): _places(decode(file.content, file.is_python), file.is_python)
         for file, facts in zip(linked.found.files, linked.indexed, strict=True)
         if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
     }
-    return Checked(findings, places, report.failures, report.notes)
+    notes = report.notes if linked.targets else ()  # those of a part of the project would be wrong
+    return Checked(files, complete, findings, fixable, places, report.failures, notes)
 
 
 def _places(text: str, is_python: bool) -> Mapping[int, int]:

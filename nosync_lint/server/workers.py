@@ -38,18 +38,30 @@ class Worker:
             return await asyncio.shield(answer)
         return await answer
 
-    async def _asked(self, request: Request) -> Any:
-        sending, receiving = self._process.stdin, self._process.stdout
-        assert sending is not None
-        assert receiving is not None
+    async def more(self) -> Any:
+        """The next answer to a check that is not complete."""
         async with self._turn:
+            return await self._answer()
+
+    async def _asked(self, request: Request) -> Any:
+        async with self._turn:
+            sending = self._process.stdin
+            assert sending is not None
             try:
                 sending.write(pack(request))
                 await sending.drain()
-                return unpack(await receiving.readexactly(length(await receiving.readexactly(HEAD))))
-            except (asyncio.IncompleteReadError, ConnectionError):
-                code = await self._process.wait()
-                return Trouble(f"the linter ended with {code} before it answered; its messages are in the server's log")
+            except ConnectionError:
+                pass  # it has ended: so will the wait for its answer
+            return await self._answer()
+
+    async def _answer(self) -> Any:
+        receiving = self._process.stdout
+        assert receiving is not None
+        try:
+            return unpack(await receiving.readexactly(length(await receiving.readexactly(HEAD))))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            code = await self._process.wait()
+            return Trouble(f"the linter ended with {code} before it answered; its messages are in the server's log")
 
     async def ended(self) -> None:
         """Wait until the process is gone."""

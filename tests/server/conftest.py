@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -186,8 +187,9 @@ def _key(position: Json) -> tuple[int, int]:
 
 def offset(text: str, position: Json) -> int:
     """The index of a place whose column counts UTF-16 units."""
-    before = "".join(text.splitlines(keepends=True)[: position["line"]])
-    line = text[len(before) :].partition("\n")[0]
+    starts = [0, *(end.end() for end in re.finditer("\r\n|\r|\n", text))]
+    before = text[: starts[position["line"]]] if position["line"] < len(starts) else text
+    line = re.split("\r|\n", text[len(before) :])[0]
     units = 0
     for points, character in enumerate(line):
         if units >= position["character"]:

@@ -30,7 +30,8 @@ def fix(*edits: Edit, how: Applicability = Applicability.SAFE) -> Fix:
 def document(text: str, *found: Finding, name: str = "a.py") -> Document:
     path = Path("/p") / name
     places = comment_places(text) if path.suffix == ".py" else {row: row for row in cuda_comment_places(text)}
-    return Document(f"file:///p/{name}", Home(Path("/p"), path), text, 3, 3, found, places)
+    safe = frozenset(one for one in found if one.fix is not None and one.fix.applicability is Applicability.SAFE)
+    return Document(f"file:///p/{name}", Home(Path("/p"), path), text, 3, 3, found, places, safe)
 
 
 def made(one: Document, *only: str) -> list[types.CodeAction]:
