@@ -77,6 +77,8 @@ def add_ignores(findings: Sequence[Finding], sources: Mapping[str, Sequence[str]
         rule = find(finding.code)
         if rule is not None and {"suppression", "bad-file"} & set(rule.sites):
             left.append(_told(finding, "it is no finding that a comment can cover"))
+        elif finding.cell is not None:
+            left.append(_told(finding, f"notebooks are left alone: write the comment into cell {finding.cell}"))
         elif Path(finding.filename).suffix.lower() not in _SOURCES:
             left.append(_told(finding, "it stands in no source file"))
         else:
@@ -93,7 +95,7 @@ def add_ignores(findings: Sequence[Finding], sources: Mapping[str, Sequence[str]
 
 
 def _told(finding: Finding, why: str) -> str:
-    return f"{finding.filename}:{finding.span.row}: {finding.code} {finding.name}: {why}"
+    return f"{finding.file}:{finding.span.row}: {finding.code} {finding.name}: {why}"
 
 
 def _add_to_file(path: Path, findings: Sequence[Finding], lines: Sequence[str], reason: str, today: date) -> int:

@@ -20,6 +20,9 @@ from nosync_lint.fingerprint import Identity
 
 VERSION = 1
 _HEADER = "nosync-lint-baseline"
+_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
+"""What git begins the lines with that it puts between two sides of a conflict."""
+_ANEW = "write it anew with --write-baseline"
 _TEXTS = ("file", "scope", "code", "snippet", "reason", "owner")
 _HEATS = (Heat.HOT, Heat.WARM, None, Heat.COLD, Heat.UNREACHED)
 
@@ -61,6 +64,8 @@ class Baseline:
 
     path: Path
     entries: tuple[Entry, ...] = ()
+    unread: int = 0
+    """Lines of the file that hold no entry, and will not be written again."""
 
     def text(self) -> str:
         """The content of the file."""
@@ -80,9 +85,12 @@ def load_baseline(path: Path) -> Baseline:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise BaselineError(f"{path}: there is no such baseline; --write-baseline makes it") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise BaselineError(f"{path}: cannot be read as a baseline: {error}; {_ANEW}") from error
+    except OSError as error:
         raise BaselineError(f"{path}: cannot be read as a baseline: {error}") from error
-    first, *rest = text.split("\n")
+    first, *rest = lines = text.split("\n")
+    _check_conflicts(path, lines)
     _check_header(path, first)
     entries: dict[Identity, Entry] = {}
     for row, line in enumerate(rest, 2):
@@ -97,23 +105,68 @@ def load_baseline(path: Path) -> Baseline:
     return Baseline(path, tuple(entries.values()))
 
 
-def _check_header(path: Path, line: str) -> None:
+def salvage_baseline(path: Path) -> Baseline:
+    """What can be read of a baseline that is to be written anew: each entry once, with its reason. Raises
+    `BaselineError` for a file that is none, or is one of another release: that is not overwritten."""
+    try:
+        lines = path.read_bytes().decode(errors="replace").split("\n")
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be read as a baseline: {error}") from error
+    header = next((line for line in lines if _version(line) is not None), lines[0])
+    _check_header(path, header)
+    entries: dict[Identity, Entry] = {}
+    unread = 0
+    for line in lines:
+        if not line.strip() or line.startswith(_MARKERS) or _version(line) is not None:
+            continue
+        try:
+            entry = _entry(path, 0, line)
+        except BaselineError:
+            unread += 1
+            continue
+        known = entries.get(entry.identity, entry)
+        entries[entry.identity] = replace(
+            known,
+            count=max(known.count, entry.count),
+            reason=known.reason or entry.reason,
+            owner=known.owner or entry.owner,
+        )
+    return Baseline(path, tuple(entries.values()), unread)
+
+
+def _check_conflicts(path: Path, lines: Sequence[str]) -> None:
+    row = next((row for row, line in enumerate(lines, 1) if line.startswith(_MARKERS)), None)
+    if row is not None and any(_version(line) is not None for line in lines):
+        raise BaselineError(
+            f"{path}:{row}: holds the conflict markers of a merge: keep the lines of both sides, each once, or {_ANEW}"
+        )
+
+
+def _version(line: str) -> object:
+    """The version that a line states if it is the first one of a baseline; else None."""
     try:
         header = json.loads(line)
-    except ValueError:
-        header = None
-    version = header.get(_HEADER) if isinstance(header, dict) else None
+    except (ValueError, RecursionError):
+        return None
+    return header.get(_HEADER) if isinstance(header, dict) else None
+
+
+def _check_header(path: Path, line: str) -> None:
+    version = _version(line)
     if version is None:
         raise BaselineError(f'{path}:1: is no baseline: the first line must be {{"{_HEADER}": {VERSION}}}')
     if version != VERSION:
-        raise BaselineError(f"{path}:1: is of version {version!r}, and this release reads version {VERSION}")
+        raise BaselineError(
+            f"{path}:1: is of version {version!r}, and this release reads version {VERSION}; use the release that "
+            f"wrote it, or remove it and {_ANEW}"
+        )
 
 
 def _entry(path: Path, row: int, line: str) -> Entry:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise BaselineError(f"{path}:{row}: is not JSON ({error}); correct it or write the baseline anew") from error
+        raise BaselineError(f"{path}:{row}: is not JSON ({error}); correct it, or {_ANEW}") from error
     if not isinstance(record, dict):
         raise BaselineError(f"{path}:{row}: must be a JSON object, not {line.strip()[:40]!r}")
     for key, value in record.items():
@@ -241,4 +294,4 @@ def updated(baseline: Baseline, comparison: Comparison, scene: Scene, add: bool)
     for identity, count in Counter(map(scene.identity, comparison.new if add else ())).items():
         known = entries.get(identity)
         entries[identity] = Entry(identity, count) if known is None else replace(known, count=known.count + count)
-    return Baseline(baseline.path, tuple(entries.values()))
+    return Baseline(baseline.path, tuple(entries.values()), baseline.unread)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from nosync_lint import __version__
 from nosync_lint.commands import Refused, check, clean, completion, config, graph, init, rule, server, waivers
-from nosync_lint.config import ConfigError
+from nosync_lint.config import ConfigError, nearest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,8 +58,20 @@ def _fail(message: str) -> int:
     return 2
 
 
+class _Parser(argparse.ArgumentParser):
+    """Asks, of a word that is none of those that could stand there, whether the nearest of these is meant."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)$", message, re.S)
+        if found is not None:
+            known = [word.strip(" '") for word in found[2].split(",")]
+            message = f"invalid choice: {found[1]!r}{nearest(found[1], known)} (choose from {', '.join(known)})"
+            message = f"{found.string[: found.start()]}{message}"
+        super().error(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="nosync-lint", description="Finds hidden host-device synchronisations in PyTorch code."
     )
     parser.add_argument("--version", action="version", version=f"nosync-lint {__version__}")

@@ -1,15 +1,17 @@
 """What makes a finding the same one after an edit: its rule, file and function, and the flagged expression.
 
 Rows are no part of it, and neither is how the expression is laid out: white space, line breaks, comments, quotes,
-trailing commas and brackets that only group. It is read by patterns and not by Python's own tokens, which differ
-between releases.
+and in Python trailing commas and brackets without which it is the same. It is read by patterns and not by Python's own
+tokens, which differ between releases; the parser only says which brackets change nothing.
 """
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
@@ -30,6 +32,13 @@ _TOKEN = re.compile(
 _NO_SCOPES = frozenset({"<locals>", "<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Parts of qualified names that Python adds, some of them in some releases."""
 _OPEN, _CLOSE = "([{", ")]}"
+MOST_BRACKETS = 40
+"""Where more of them, or of commas before them, may be left out, none are: each is asked of the parser."""
+_FORMS = ("({})", "{}", "{} pass")
+"""A text as an expression, a statement, or the head of one."""
+
+Token = tuple[str, str]
+"""A word, string or mark: its kind and its text."""
 
 
 class Identity(NamedTuple):
@@ -73,18 +82,23 @@ def _cut(text: str) -> str:
 @lru_cache(4096)
 def normalised(text: str, is_python: bool) -> str:
     """An expression in its plain form, one space between words and behind commas."""
+    tokens = _tokens(text, is_python)
+    return _written(_ungrouped(tokens) if is_python else tokens)
+
+
+def _written(tokens: Sequence[Token]) -> str:
     written = ""
     previous = "mark"
-    for kind, token in _ungrouped(_tokens(text, is_python)):
+    for kind, token in tokens:
         apart = kind != "mark" and previous != "mark"
         written += f" {token}" if apart or written.endswith(",") else token
         previous = kind
     return written
 
 
-def _tokens(text: str, is_python: bool) -> list[tuple[str, str]]:
+def _tokens(text: str, is_python: bool) -> list[Token]:
     """The words, strings and marks of a text. Strings that follow each other are one."""
-    found: list[tuple[str, str]] = []
+    found: list[Token] = []
     position = 0
     while match := _TOKEN.match(text, position):
         position = match.end()
@@ -119,29 +133,49 @@ def _string(token: str) -> tuple[str, str]:
     return "".join(sorted(prefix)), body
 
 
-def _ungrouped(tokens: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The tokens without brackets that only group and without commas before a closing bracket."""
-    kept: list[tuple[str, str]] = []
-    opened: list[tuple[bool, int]] = []
+def _ungrouped(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without the brackets, and the commas before closing ones, that change nothing."""
+    candidates = list(_droppable(tokens))
+    kept = dict(enumerate(tokens))
+    if not 0 < len(candidates) <= MOST_BRACKETS:
+        return list(tokens)
+    form = next((form for form in _FORMS if _meaning(kept.values(), form)), "")
+    meaning = _meaning(kept.values(), form) if form else ""
+    for places in candidates if form else ():
+        without = {place: token for place, token in kept.items() if place not in places}
+        if _meaning(without.values(), form) == meaning:
+            kept = without
+    return list(kept.values())
+
+
+def _droppable(tokens: Sequence[Token]) -> Iterator[tuple[int, ...]]:
+    """The places of commas before a closing bracket, and of pairs of brackets that call nothing."""
+    opened: list[tuple[int, bool]] = []
+    pairs: list[tuple[int, ...]] = []
     before = ("mark", "")
-    for kind, token in tokens:
+    for place, (kind, token) in enumerate(tokens):
         if kind == "mark" and token in _OPEN:
-            groups = token == "(" and not _can_be_called(*before)
-            if not groups:
-                kept.append((kind, token))
-            opened.append((groups, len(kept)))
+            opened.append((place, token == "(" and not _can_be_called(*before)))
         elif kind == "mark" and token in _CLOSE:
-            groups, start = opened.pop() if opened else (False, 0)
-            if len(kept) > start and kept[-1] == ("mark", ","):
-                kept.pop()
-            if not groups:
-                kept.append((kind, token))
-            elif len(kept) == start:
-                kept.append(("mark", "()"))
-        else:
-            kept.append((kind, token))
+            if before == ("mark", ","):
+                yield (place - 1,)
+            start, groups = opened.pop() if opened else (place, False)
+            if groups:
+                pairs.append((start, place))
         before = (kind, token)
-    return kept
+    yield from pairs
+
+
+def _meaning(tokens: Iterable[Token], form: str) -> str:
+    """What Python's parser makes of tokens in a form; empty where it makes nothing of them. What strings hold plays no
+    part: it is not what brackets are about."""
+    text = _written([(kind, '""' if kind == "string" else token) for kind, token in tokens])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.dump(ast.parse(form.format(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
 
 
 def _can_be_called(kind: str, token: str) -> bool:

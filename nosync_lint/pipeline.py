@@ -13,10 +13,11 @@ from typing import TypeVar
 from nosync_lint.answers import CallTree, Explanation
 from nosync_lint.config import ConfigError, Settings
 from nosync_lint.configured_names import configured_names, file_name
+from nosync_lint.cures import cured
 from nosync_lint.discover import Discovered, discover
 from nosync_lint.explain import Case
 from nosync_lint.explain import explain as explain_line
-from nosync_lint.finding import Severity
+from nosync_lint.finding import Confidence, Severity
 from nosync_lint.fix import Fixing
 from nosync_lint.fix.loop import Sources
 from nosync_lint.fix.repair import repaired
@@ -36,16 +37,17 @@ from nosync_lint.link.kernels import Census
 from nosync_lint.link.program import Program
 from nosync_lint.link.semantics import known_releases
 from nosync_lint.link.solver import with_room
-from nosync_lint.notes import notes_on_settings
+from nosync_lint.notes import note_on_notebooks, note_on_unreached, notes_on_run, notes_on_settings
 from nosync_lint.owners import owners
+from nosync_lint.plural import counted
 from nosync_lint.ratchet import Before, Run, accepted, before, settle
 from nosync_lint.registry import facts
 from nosync_lint.report import Report
 from nosync_lint.rule import BadFile, Rule
-from nosync_lint.selection import select, told_names
+from nosync_lint.selection import select
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
-from nosync_lint.target import target_releases
+from nosync_lint.target import Target, target_releases
 from nosync_lint.touching import touched
 
 T = TypeVar("T")
@@ -135,7 +137,7 @@ class Linked:
 
     found: Discovered
     indexed: Sequence[Indexed]
-    targets: tuple[str, ...]
+    target: Target
     program: Program
 
     def with_contents(self, contents: Mapping[str, bytes], settings: Settings) -> Linked:
@@ -146,7 +148,7 @@ class Linked:
             for file, one in zip(files, self.indexed, strict=True)
         ]
         changed = self.program.touched
-        program = link(files, indexed, settings, self.targets, self.found.root, default_jobs(), changed)
+        program = link(files, indexed, settings, self.target.releases, self.found.root, default_jobs(), changed)
         return replace(self, found=replace(self.found, files=tuple(files)), indexed=indexed, program=program)
 
     @property
@@ -221,7 +223,7 @@ def _linked(
     elif changed is not None and changed.issuperset(file.name for file in found.files if file.reported):
         changed = None  # everything is asked for
     try:
-        targets = target_releases(settings.target_torch, found.root, known_releases())
+        target = target_releases(settings.target_torch, found.root, known_releases())
     except ConfigError as error:
         raise ConfigError(f"{settings.place('target-torch')}{error}") from error
     done = 0
@@ -235,9 +237,9 @@ def _linked(
         found.files, IndexCache(cache_folder(settings) if cache else None), jobs, settings.max_file_size, advance
     )
     progress("linking", 0, 1)
-    program = link(found.files, indexed, settings, targets, found.root, jobs, changed)
+    program = link(found.files, indexed, settings, target.releases, found.root, jobs, changed)
     progress("judging", 0, 1)
-    return Linked(found, indexed, targets, program)
+    return Linked(found, indexed, target, program)
 
 
 def report_of(
@@ -266,15 +268,25 @@ def report_of(
         was = replace(was, changed=frozenset(map(os.path.realpath, program.touched)))
     settled = settle(was, judged, Run(program, selected, settings, texts, linked.read, linked.found.root))
     told = any("bad-file" in rule.sites for rule in selected)
-    notes = _notes(files, program, settings, 0 if told else len(linked.bad_files))
+    notes = notes_on_run(files, program, settings, 0 if told else len(linked.bad_files))
+    hidden_away = note_on_unreached(program, judged.unshown, selected, settings)
     comments = [pragma for found in pragmas.values() for pragma in found]
-    notes = (*notes, *settled.notes, *notes_on_settings(files, settings, linked.found.root, comments))
+    notes = (
+        *notes,
+        *filter(None, [linked.target.note]),
+        *settled.notes,
+        *hidden_away,
+        *notes_on_settings(files, settings, linked.found.root, comments),
+    )
     report = _report(linked, settled.judged, texts, notes, time.perf_counter() - start, Severity(settings.fail_on))
+    fixable, cells = fixable_by(settings), linked.cells
     report = replace(
         report,
         rules=tuple(facts(rule) for rule in selected),
+        hidden=replace(report.hidden, cured=cured(program, selected, Confidence(settings.min_confidence))),
         baseline=settled.baseline,
-        fixable=fixable_by(settings),
+        fixable=fixable,
+        in_notebooks=sum(bool(cells.numbers(one.filename)) and fixable(one) for one in settled.judged.findings),
     )
     return _with_owners(report, files, linked.found.root)
 
@@ -303,9 +315,10 @@ def fixed_report(
 
     gc.freeze()  # what was linked stays, and need not be looked through
     try:
-        return repaired(report, asked, sources, write)
+        report = repaired(report, asked, sources, write)
     finally:
         gc.unfreeze()
+    return replace(report, notes=(*report.notes, *note_on_notebooks(report)))
 
 
 def _with_owners(report: Report, files: Sequence[SourceFile], root: Path) -> Report:
@@ -332,7 +345,7 @@ def explanation_of(linked: Linked, settings: Settings, file: str, row: int, cell
         row = _row_of_cell(cells, name, cell, row)
     lines = texts.lines(name)
     if lines and row > (last := max(len(lines) - (not lines[-1]), 1)):
-        raise Unanswerable(f"{file} has {last} lines, so there is no line {row} to explain")
+        raise Unanswerable(f"{file} has {counted(last, 'line')}, so there is no line {row} to explain")
     selected = select(settings)
     was = before(settings, (), "", "")
     compared = Run(program, selected, settings, texts, linked.read, linked.found.root)
@@ -438,28 +451,6 @@ def with_heat(settings: Settings, program: Program) -> Settings:
     return settings if settings.heat == "any" or program.has_roots else replace(settings, heat="any")
 
 
-def _notes(files: Sequence[SourceFile], program: Program, settings: Settings, untold: int) -> tuple[str, ...]:
-    """What a reader must know so as not to take an empty report for a clean one."""
-    notes = []
-    if program.touched is not None and not program.touched:
-        notes.append("no changed file was given that is part of what is read: nothing to report")
-    elif not any(file.reported for file in files):
-        notes.append("no Python or CUDA file was found there: check the path, `exclude` and what git ignores")
-    elif not program.has_roots and any(file.is_python for file in files):
-        notes.append(
-            "no hot root matches anything here: findings of every heat are shown; name one with --hot or `hot = [...]`"
-        )
-    given = set(settings.hot) - set(settings.configured_hot)
-    notes += [f"--hot {name} names no function of this project" for name in program.unmatched_roots if name in given]
-    frozen = len(program.inference.solver.frozen)
-    if frozen:
-        notes.append(f"{frozen} values in cycles of calls kept changing and were taken as they stood")
-    notes += told_names(settings)
-    if untold:
-        notes.append(f"{untold} files could not be read; NSL000, which names them, is not selected")
-    return tuple(notes)
-
-
 def _report(
     linked: Linked, judged: Judged, texts: Texts, notes: tuple[str, ...], seconds: float, fail_on: Severity
 ) -> Report:
@@ -476,7 +467,7 @@ def _report(
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
-        target_torch=linked.targets,
+        target_torch=linked.target.releases,
         seconds=seconds,
         failures=judged.failures,
         notes=notes,

@@ -9,13 +9,23 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from nosync_lint.baseline import Baseline, Comparison, Scene, compare, load_baseline, updated
+from nosync_lint.baseline import (
+    Baseline,
+    BaselineError,
+    Comparison,
+    Scene,
+    compare,
+    load_baseline,
+    salvage_baseline,
+    updated,
+)
 from nosync_lint.budgets import check_budgets
 from nosync_lint.config import ConfigError, Settings, display
 from nosync_lint.finding import Finding, Suppressed
 from nosync_lint.fingerprint import Identity
 from nosync_lint.judge import Judged, Texts, identify, judge
 from nosync_lint.link.program import Program
+from nosync_lint.plural import counted
 from nosync_lint.registry import rules as all_rules
 from nosync_lint.rule import BudgetCheck, Rule, StaleEntry
 from nosync_lint.since import changed_since
@@ -69,8 +79,18 @@ def before(settings: Settings, paths: Sequence[str], since: str, update: str) ->
         path = Path(os.path.abspath(folder / settings.baseline))
         if not path.parent.is_dir():
             raise ConfigError(f"{path}: there is no folder {path.parent} for a baseline")
-        baseline = Baseline(path) if update == "write" and not path.exists() else load_baseline(path)
+        baseline = _to_write(path) if update == "write" else load_baseline(path)
     return Before(baseline, changed_since(since, folder) if since else None, update)
+
+
+def _to_write(path: Path) -> Baseline:
+    """A baseline that is written anew: what it holds, as far as it can be read."""
+    if not path.exists():
+        return Baseline(path)
+    try:
+        return load_baseline(path)
+    except BaselineError:
+        return salvage_baseline(path)
 
 
 def _folder(paths: Sequence[str]) -> Path:
@@ -92,8 +112,8 @@ def settle(was: Before, judged: Judged, run: Run) -> Settled:
         else:
             sites["baseline-entry"] = list(_stale_entries(was, was.baseline, compared))
             if compared.moved:
-                count = len(compared.moved)
-                notes.append(f"{count} entries of the baseline moved with their code: --prune-baseline writes it down")
+                entries = counted(len(compared.moved), "entry", "entries")
+                notes.append(f"{entries} of the baseline moved with their code: --prune-baseline writes it down")
     if run.program.touched is not None:
         judged = _touching(run.program.touched, judged)
     elif was.changed is not None:

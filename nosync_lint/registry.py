@@ -15,6 +15,8 @@ from nosync_lint.rule import Retired, Rule
 
 PACKAGE = "nosync_lint.rules"
 ENTRY_POINTS = "nosync_lint.rules"
+CLOSE = 0.75
+"""How alike a word and the name of a rule must be, of 1, to ask whether that is meant."""
 
 
 class RulesMissing(Exception):
@@ -134,9 +136,16 @@ def find(name: str) -> Rule | None:
 
 def nearest_rule(name: str) -> str:
     """A question whether another rule is meant, or nothing."""
-    words = [word for rule in rules() for word in (rule.code, rule.slug())]
-    close = difflib.get_close_matches(name, words, 1, 0.5)
+    codes, slugs = [rule.code for rule in rules()], [rule.slug() for rule in rules()]
+    close = difflib.get_close_matches(name.upper(), codes, 1, CLOSE)
+    close = close or difflib.get_close_matches(name.lower(), slugs, 1, CLOSE)
     return f", did you mean `{close[0]}`?" if close else ""
+
+
+def no_rule(name: str) -> str:
+    """That no rule has this name, and how to find the right one."""
+    guess = nearest_rule(name) or ";"
+    return f"no rule is called `{name}`{guess} `nosync-lint rule --all` lists them"
 
 
 def summary(rule: Rule) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nosync_lint.config import ConfigError, RuleTable, Settings, display, matches, nearest
 from nosync_lint.finding import Severity
-from nosync_lint.registry import closeness, find, find_retired, named, nearest_rule, rules
+from nosync_lint.registry import closeness, find, find_retired, named, nearest_rule, no_rule, rules
 from nosync_lint.rule import Option, Rule, Status
 
 LISTS = ("select", "extend-select", "ignore", "extend-ignore")
@@ -51,7 +51,7 @@ def check_words(words: Iterable[str], where: str = "") -> None:
         former = find_retired(word)
         if former is not None:
             raise ConfigError(f"{where}`{word}` was removed in {former.since}: {former.why}; leave it out")
-        raise ConfigError(f"{where}no rule is called `{word}`{nearest_rule(word)}; `nosync-lint rule --all` lists them")
+        raise ConfigError(f"{where}{no_rule(word)}")
 
 
 def check_names(settings: Settings) -> None:

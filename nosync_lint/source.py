@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import errno
 import io
+import re
 import stat
 import tokenize
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 PYTHON_SUFFIXES = frozenset({".py"})
 NOTEBOOK_SUFFIXES = frozenset({".ipynb"})
+_CODING = re.compile(rb"[ \t\f]*#.*?coding[:=]")
 CUDA_SUFFIXES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hip", ".inl"})
 
 
@@ -100,8 +102,11 @@ def encoding_of(data: bytes, is_python: bool) -> str:
     try:
         return tokenize.detect_encoding(io.BytesIO(data).readline)[0]
     except SyntaxError as error:
+        declared = next((row for row, line in enumerate(data.split(b"\n")[:2], 1) if _CODING.match(line)), None)
+        if declared is None:
+            _decode(data, "utf-8")  # which tells the row
         raise UnreadableFile(
-            f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8"
+            f"has an unusable encoding: {error.msg}; correct the coding line or save as UTF-8", declared or 1
         ) from error
 
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -14,23 +15,52 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from nosync_lint.config import ConfigError
 
 PACKAGE = "torch"
+RELEASE = r"\d+\.\d+(\.\d+)*"
+_UNREADABLE = re.compile(rf"{PACKAGE}\s*([<>=!~].*)", re.I)
 _PATCHES = 10
 _FUTURE = "999.0"
 
 
-def target_releases(given: str, root: Path, releases: Sequence[str]) -> tuple[str, ...]:
+class Target(NamedTuple):
+    """The releases to judge for, and what a reader must know of them."""
+
+    releases: tuple[str, ...]
+    note: str = ""
+
+
+def target_releases(given: str, root: Path, releases: Sequence[str]) -> Target:
     """The releases (`X.Y`) of the model that `given` (a release or a specifier) or the project's requirement admits.
 
     Without either, or where a requirement admits no known release, all of them. Raises `ConfigError` for a `given`
     that cannot be read or admits nothing known.
     """
     if given:
-        return _given(given, releases)
-    for text in _requirements(root):
+        found = _given(given, releases)
+        return Target(found, _beyond(given, releases) if _is_newer(given, releases) else "")
+    stated = list(_requirements(root))
+    for text in stated:
         admitted = _admitted(text, releases)
         if admitted:
-            return admitted
-    return tuple(releases)
+            return Target(admitted, _beyond(text, releases) if _is_newer(text, releases) else "")
+    if not stated:
+        return Target(tuple(releases))
+    known = f"{releases[0]} to {releases[-1]}, for which the project is judged"
+    return Target(
+        tuple(releases),
+        f"the project requires torch{stated[0]}, which admits no release of {known}: set `target-torch` to another one",
+    )
+
+
+def _is_newer(text: str, releases: Sequence[str]) -> bool:
+    """Whether a release or a specifier admits only what is newer than all that is known."""
+    if re.fullmatch(RELEASE, text):
+        return _key(".".join(text.split(".")[:2])) > _key(releases[-1])
+    return not _within(SpecifierSet(text, prereleases=True), releases)
+
+
+def _beyond(text: str, releases: Sequence[str]) -> str:
+    asked = f"torch {text}" if text[0].isdigit() else f"torch{text}"
+    return f"{asked} is newer than {releases[-1]}, the newest release that is known, as which it is judged"
 
 
 def stated_requirement(root: Path, releases: Sequence[str]) -> str:
@@ -39,7 +69,7 @@ def stated_requirement(root: Path, releases: Sequence[str]) -> str:
 
 
 def _given(given: str, releases: Sequence[str]) -> tuple[str, ...]:
-    if re.fullmatch(r"\d+\.\d+(\.\d+)*", given):
+    if re.fullmatch(RELEASE, given):
         release = ".".join(given.split(".")[:2])
         if release in releases:
             return (release,)
@@ -64,10 +94,14 @@ def _admitted(text: str, releases: Sequence[str]) -> tuple[str, ...]:
         return ()
     if not text:
         return ()
-    admitted = tuple(one for one in releases if any(specifier.contains(f"{one}.{patch}") for patch in range(_PATCHES)))
+    admitted = _within(specifier, releases)
     if not admitted and specifier.contains(_FUTURE):
         return (releases[-1],)  # newer than all that is known: judged as the newest that is
     return admitted
+
+
+def _within(specifier: SpecifierSet, releases: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one for one in releases if any(specifier.contains(f"{one}.{patch}") for patch in range(_PATCHES)))
 
 
 def _requirements(root: Path) -> Iterator[str]:
@@ -83,10 +117,13 @@ def _requirements(root: Path) -> Iterator[str]:
 
 
 def _specifier(line: str) -> str:
+    """What a line asks of torch, also where that is no version; empty where it is about something else."""
+    text = line.partition("#")[0].strip()
     try:
-        requirement = Requirement(line.partition("#")[0].strip())
+        requirement = Requirement(text)
     except InvalidRequirement:
-        return ""
+        found = _UNREADABLE.fullmatch(text.partition(";")[0].strip())
+        return found[1] if found is not None else ""
     return str(requirement.specifier) if requirement.name.lower() == PACKAGE else ""
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from nosync_lint.config import load_config
 from nosync_lint.finding import Confidence, Finding, Heat
 from nosync_lint.pipeline import run
+from nosync_lint.plural import counted
 from nosync_lint.registry import fault, rules
 from nosync_lint.rule import Rule
 
@@ -59,6 +60,7 @@ def check_rule(rule: type[Rule], *, flagged: Sample, clean: Sample) -> None:
     Each is linted as a project of its own, for every release of torch that is known and with every heat shown. The rule
     need not be installed. Findings of other rules play no part, except that a sample which cannot be read is a failure.
     """
+    __tracebackhide__ = True  # a test that fails shows its own lines
     told = fault(rule)
     if told:
         raise AssertionError(f"{rule.__name__} {told}")
@@ -126,9 +128,13 @@ def complaints(expected: Sequence[Marker], findings: Sequence[Finding]) -> list[
         if (name, row, slug) in missed:
             wrong.append(f"{name}:{row}: {slug} is marked as missed and is found: mark it as an error")
         else:
-            wrong.append(f"{name}:{row}: {slug} is reported {reported[name, row, slug]} times and not marked so often")
+            wrong.append(
+                f"{name}:{row}: {slug} is reported {counted(reported[name, row, slug], 'time')} and not marked so often"
+            )
     for name, row, slug in sorted(wanted - reported):
-        wrong.append(f"{name}:{row}: {slug} is marked {wanted[name, row, slug]} times and not reported so often")
+        wrong.append(
+            f"{name}:{row}: {slug} is marked {counted(wanted[name, row, slug], 'time')} and not reported so often"
+        )
     for marker in expected:
         here = [f for f in findings if (f.filename, f.span.row, f.name) == (marker.filename, marker.row, marker.slug)]
         for word in marker.words if marker.form == "error" else ():

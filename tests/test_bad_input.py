@@ -236,7 +236,7 @@ def test_a_folder_that_may_not_be_entered_is_named(
 UNREADABLE = {
     "a NUL byte": (b"x = 1\n\0\n", "NUL"),
     "binary": (bytes(range(256)), "NUL"),
-    "Latin-1 without a coding line": (b'x = "\xe9"\n', "encoding"),
+    "Latin-1 without a coding line": (b'x = "\xe9"\n', "utf-8: byte 0xe9"),
     "an unknown coding line": (b"# coding: zork\nx = 1\n", "zork"),
     "a coding line that contradicts the mark": (b"\xef\xbb\xbf# coding: latin-1\nx = 1\n", "encoding"),
     "UTF-16 with a mark": ("x = 1\n".encode("utf-16"), "NUL"),
@@ -844,7 +844,7 @@ def test_workers_cache_and_order_do_not_change_a_byte(
     for arguments in (
         ("-n", "-j", "2", "."),
         ("-n", "-j", "8", "."),
-        ("-n", "-j", "-1", "."),
+        ("-n", "-j", "0", "."),
         ("-j", "0", "."),
         ("-j", "1", "."),
         ("-n", "-j", "1", "good.py", "d3", "d2", "d1", "d0", "bad.py"),

@@ -73,7 +73,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_a_baseline_has_no_rows_and_accepts_what_was_found(project: Project) -> None:
     assert project.entries == [ENTRY, {**ENTRY, "code": "NSL201", "snippet": "self.cells.sum().item()"}]
     assert project.check() == 0
-    assert "0 shown; hidden: 1 unreached, 2 baselined" in project.output
+    assert "0 shown; hidden: 1 unreached (--heat any), 2 baselined" in project.output
 
 
 def test_writing_again_changes_nothing_and_keeps_reasons(project: Project) -> None:
@@ -89,7 +89,7 @@ def test_writing_again_changes_nothing_and_keeps_reasons(project: Project) -> No
     ("old", "new"),
     [
         ("\nimport torch\n", "\n\n# more\n\nimport torch\n"),
-        ("self.cells[rows] = -1\n        return", "self.cells[\n            rows,  # laid out\n        ] = -1\n        return"),
+        ("self.cells[rows] = -1\n        return", "self.cells[\n            rows  # laid out\n        ] = -1\n        return"),
         ("self.cells[rows] = -1\n        return", "self.cells[(rows)] = -7\n        return"),
         ("self.cells.sum().item()", "(\n            self.cells.sum()\n            .item()\n        )"),
         ("class Grid:\n", "class Grid:\n    def first(self): ...\n\n"),
@@ -227,7 +227,7 @@ BROKEN = {
     '{"findings": []}': "known.jsonl:1: is no baseline",
     "[1]": "known.jsonl:1: is no baseline",
     '{"nosync-lint-baseline": 2}': "known.jsonl:1: is of version 2, and this release reads version 1",
-    json.dumps(HEADER) + "\n<<<<<<< HEAD": "known.jsonl:2: is not JSON",
+    json.dumps(HEADER) + "\n<<<<<<< HEAD": "known.jsonl:2: holds the conflict markers of a merge",
     json.dumps(HEADER) + "\n7": "known.jsonl:2: must be a JSON object",
     json.dumps(HEADER) + '\n{"file": "a.py"}': "known.jsonl:2: the entry lacks code, snippet",
     json.dumps(HEADER) + "\n" + json.dumps({**ENTRY, "row": 3}): "known.jsonl:2: unknown key `row`",
@@ -241,11 +241,61 @@ BROKEN = {
 @pytest.mark.parametrize(("text", "said"), BROKEN.items(), ids=range(len(BROKEN)))
 def test_a_broken_baseline_is_one_clear_line(text: str, said: str, project: Project) -> None:
     Path("known.jsonl").write_text(text)
-    for options in ((), ("--write-baseline",), ("--prune-baseline",)):
+    ours = text.startswith(json.dumps(HEADER))
+    for options in ((), ("--prune-baseline",), *(() if ours else (("--write-baseline",),))):
         assert project.check(*options) == 2
         assert said in project.errors
         assert len(project.errors.splitlines()) == 1
     assert Path("known.jsonl").read_text() == text
+
+
+@pytest.mark.parametrize("text", [text for text in BROKEN if text.startswith(json.dumps(HEADER))])
+def test_a_broken_baseline_is_written_anew(text: str, project: Project) -> None:
+    before = project.entries
+    Path("known.jsonl").write_text(text)
+    assert project.check("--write-baseline") == 0
+    assert [{**entry, "reason": ""} for entry in project.entries] == [{**entry, "reason": ""} for entry in before]
+    assert project.check() == 0
+
+
+def test_a_conflict_of_two_branches_keeps_what_both_say(project: Project) -> None:
+    one, other = ENTRY, {**ENTRY, "code": "NSL201", "snippet": "self.cells.sum().item()"}
+    sides = [{**one, "reason": "v2 removes it"}, {**other, "count": 3}], [one, {**other, "owner": "@kv"}]
+    ours, theirs = ("\n".join(map(json.dumps, side)) for side in sides)
+    header = json.dumps(HEADER)
+    Path("known.jsonl").write_text(f"{header}\n<<<<<<< HEAD\n{ours}\n=======\n{theirs}\n>>>>>>> other\nnot JSON\n")
+    assert project.check() == 2
+    cure = "keep the lines of both sides, each once, or write it anew with --write-baseline"
+    assert f"known.jsonl:2: holds the conflict markers of a merge: {cure}" in project.errors
+    assert project.check("--write-baseline") == 0
+    assert "known.jsonl: 1 line of the old file could not be read: left out" in project.errors
+    assert project.entries == [{**one, "reason": "v2 removes it"}, {**other, "owner": "@kv"}]
+    Path("known.jsonl").write_text(f"<<<<<<< HEAD\n{header}\n{ours}\n=======\n{header}\n>>>>>>> other\n")
+    assert project.check() == 2
+    assert "known.jsonl:1: holds the conflict markers" in project.errors
+    assert project.check("--write-baseline") == 0
+
+
+def test_a_baseline_that_is_no_text_is_written_anew(project: Project) -> None:
+    with open("known.jsonl", "ab") as file:
+        file.write(b"\xff\n")
+    assert project.check() == 2
+    assert "write it anew with --write-baseline" in project.errors
+    assert project.check("--write-baseline") == 0
+    assert project.check() == 0
+
+
+def test_brackets_that_change_the_meaning_keep_entries_apart(project: Project) -> None:
+    step = "        return (self.cells + 1).sum().item(), (self.cells + self.cells.sum()).item()\n"
+    Path("grid.py").write_text(GRID.replace("        return self.cells.sum().item()\n", step))
+    assert project.check("--write-baseline") == 0
+    assert [entry["snippet"] for entry in project.entries if entry["code"] == "NSL201"] == [
+        "(self.cells+1).sum().item()",
+        "(self.cells+self.cells.sum()).item()",
+    ]
+    Path("grid.py").write_text(GRID)
+    assert project.check() == 1
+    assert "`(self.cells+1).sum().item()`" in project.output
 
 
 def test_a_missing_baseline_is_told(project: Project) -> None:

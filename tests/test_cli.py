@@ -78,6 +78,8 @@ WRONG = {
     ("check", "--select", "NSL999"): "no rule is called `NSL999`",
     ("check", "--select", "dedup-on-devise"): "no rule is called `dedup-on-devise`, did you mean `dedup-on-device`?",
     ("check", "--ignore", "scalar-index-wirte"): "did you mean `scalar-index-write`?",
+    ("check", "--config", "hoot=[]"): "unknown key `hoot`, did you mean `hot`? Known keys: select, ",
+    ("check", "--config", "zzz=[]"): "unknown key `zzz`; known keys: select, ",
     ("check", "--config", "missing.toml"): "missing.toml: cannot be read",
     ("check", "--target-torch", "1.2"): "target torch 1.2 is older than the oldest release",
     ("check", "--target-torch", "new"): "target torch `new` is no release or range",
@@ -86,6 +88,24 @@ WRONG = {
         "-o",
         "no/such/folder/report.txt",
     ): "no/such/folder/report.txt: cannot be written: No such file or directory",
+    ("check", "--select", "NSLX"): "no rule is called `NSLX`; `nosync-lint rule --all` lists them",
+    (
+        "check",
+        "--select",
+        "NSL3O1",
+    ): "no rule is called `NSL3O1`, did you mean `NSL301`? `nosync-lint rule --all` lists",
+    ("check", "--hot", ""): "--hot is empty; give it a value or leave it out",
+    ("check", "--hot", "step", "--hot", " "): "--hot is empty",
+    ("check", "--select", ","): "--select is empty",
+    ("check", "--target-torch", ""): "--target-torch is empty",
+    ("check", "--config", ""): "--config is empty",
+    ("graph", "--root", ""): "--root is empty",
+    (
+        "check",
+        "--isolated",
+        "--config",
+        "a.toml",
+    ): "--isolated reads no configuration file and --config a.toml names one",
     ("rule", "NSL998"): "no rule is called `NSL998`",
     ("rule",): "name a rule, or give --all",
 }
@@ -111,6 +131,54 @@ def test_an_option_that_does_not_exist_exits_with_2(project: Path, capsys: Captu
         main(arguments)
     assert raised.value.code == 2
     assert "usage: nosync-lint" in capsys.readouterr().err
+
+
+NEAR = {
+    ("chek",): "invalid choice: 'chek', did you mean `check`? (choose from check, graph, ",
+    ("config", "het"): "invalid choice: 'het', did you mean `heat`? (choose from select, ",
+    ("check", "--heat", "hott"): "--heat: invalid choice: 'hott', did you mean `hot`? (choose from hot, warm, any)",
+    ("check", "--heat", "boiling"): "--heat: invalid choice: 'boiling' (choose from hot, warm, any)",
+    ("check", "-j", "-3"): "-j/--jobs: must be a number from 0, not '-3'",
+}
+
+
+@pytest.mark.parametrize("arguments", NEAR, ids=" ".join)
+def test_a_word_that_cannot_stand_there_is_told_with_the_nearest(
+    project: Path, capsys: Capture, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+    assert NEAR[arguments] in capsys.readouterr().err
+
+
+def test_isolated_goes_with_a_key_on_the_command_line(project: Path) -> None:
+    assert check("--isolated", "--config", 'heat="any"', ".") == 1
+
+
+@pytest.mark.parametrize("name", ["nosync-lint.toml", ".nosync-lint.toml"])
+def test_what_has_the_name_of_a_configuration_and_is_no_file_is_an_error(
+    project: Path, capsys: Capture, name: str
+) -> None:
+    (project / "nosync-lint.toml").unlink(missing_ok=True)
+    (project / name).mkdir()
+    assert check(".") == 2
+    told = f"{name}: is the name of a configuration, and no file; remove or rename it"
+    assert told in capsys.readouterr().err
+    assert check("--isolated", ".") == 1
+    (project / name).rmdir()
+    (project / name).symlink_to("gone.toml")
+    assert check(".") == 2
+
+
+ROWS = [(b"# caf\xe9\n", 1), (b"\n# caf\xe9\n", 2), (b"\n\n\n# caf\xe9\n", 4), (b"\n# coding: zork\n", 2)]
+
+
+@pytest.mark.parametrize(("content", "row"), ROWS)
+def test_the_row_that_cannot_be_decoded_is_told(project: Path, capsys: Capture, content: bytes, row: int) -> None:
+    (project / "latin.py").write_bytes(content)
+    assert check("--no-cache", "latin.py") == 1
+    assert f"latin.py:{row}:1: NSL000" in capsys.readouterr().out
 
 
 def test_a_configuration_error_exits_with_2(project: Path, capsys: Capture) -> None:

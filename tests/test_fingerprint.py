@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import keyword
-
 import pytest
 
-from nosync_lint.fingerprint import LONGEST, Identity, normalised, scope_of, snippet
+from nosync_lint.fingerprint import LONGEST, MOST_BRACKETS, Identity, normalised, scope_of, snippet
 from nosync_lint.source import Span
 
 LAYOUTS = {
-    "self.cells[rows]": ["self.cells[ rows ]", "self.cells[\n    rows,  # why\n]", "self . cells \\\n [rows]", "(self.cells)[(rows)]"],
+    "self.cells[rows]": ["self.cells[ rows ]", "self.cells[\n    rows  # why\n]", "self . cells \\\n [rows]", "(self.cells)[(rows)]"],
     'f(a, "x")': ["f(a,'x')", "f(\n  a,\n  'x',\n)", "f((a), ('x'))", 'f(a, u"x")', "f(a, '''x''')", 'f(a, "" "x")'],
     "torch.tensor(x if y else z)": ["torch.tensor((x if y else z))", "torch.tensor(\n    (\n        x if y\n        else z\n    )\n)"],
     "not x in y": ["not (x in y)", "(not  x in y)"],
     'f"{x!r}b"': ["f'{ x!r }b'", 'F"{x!r}b"'],
     "x[0xff, 1e5]": ["x[0XFF, 1E5]", "x[0xFF,1e5]"],
-    "x[a]": ["x[a,]", "x[(a,)]"],
+    "x[a,]": ["x[(a,)]", "x[ (a), ]"],
+    "(a + b).sum().item()": ["((a + b)).sum().item()", "(\n    (a + b)\n    .sum()\n    .item()\n)", "((a) + b).sum().item()"],
+    "(a + b.sum()).item()": ["((a + (b.sum()))).item()", "(a + b\n.sum()).item()"],
+    "f((a, b), (c,))": ["f(((a), b,), (c,),)"],
+    "(x for x in y)": ["x for x in y", "((x for x in y))"],
+    "return x": ["return (x)"],
+    "if a and b:": ["if (a and b):", "if ((a) and (b)):"],
     "f()": ["f( )", "f(\n)"],
     "f(())": ["f( () )"],
     "f(a, ())": ["f(a, (),)"],
@@ -42,6 +46,20 @@ def test_layout_is_no_part_of_an_expression(plain: str, laid_out: str) -> None:
         ("'a' + 'b'", "'ab'"),
         ("a if b else c", "a if c else b"),
         ("x.item()", "x.item"),
+        ("(a + b).sum().item()", "(a + b.sum()).item()"),
+        ("(a + b).sum().item()", "a + b.sum().item()"),
+        ("(t == 0).all()", "t == 0 .all()"),
+        ("(-1) ** n", "-1 ** n"),
+        ("a * (b + c)", "a * b + c"),
+        ("a - (b - c)", "a - b - c"),
+        ("not (a and b)", "not a and b"),
+        ("(a, b)[i]", "a, b[i]"),
+        ("f((a, b))", "f(a, b)"),
+        ("f((a,))", "f(a)"),
+        ("x[a]", "x[a,]"),
+        ("(lambda: x)()", "lambda: x()"),
+        ("(await x).item()", "await x.item()"),
+        ("if (a or b) and c:", "if a or b and c:"),
     ],
 )
 def test_other_expressions_are_not_the_same(one: str, other: str) -> None:
@@ -60,9 +78,32 @@ def test_a_plain_form_is_plain_already() -> None:
         assert normalised(once, True) == once
 
 
-def test_brackets_behind_keywords_group() -> None:
-    for word in sorted(set(keyword.kwlist) - {"False", "None", "True"}):
-        assert normalised(f"{word} (x)", True) == f"{word} x"
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        *("not (x)", "x in (y)", "a and (b)", "a is (b)", "await (x)", "yield (x)", "lambda: (x)", "x if (y) else (z)"),
+        *("return (x)", "assert (x)", "del (x)", "raise (x)", "if (x):", "while (x):", "for x in (y):", "with (x):"),
+    ],
+)
+def test_brackets_behind_keywords_group(grouped: str) -> None:
+    assert normalised(grouped, True) == grouped.replace("(", "").replace(")", "").replace(": ", ":")
+
+
+def test_brackets_that_change_the_meaning_are_read_as_they_were_written() -> None:
+    assert normalised("(temperature == 0).all()", True) == "(temperature==0).all()"
+    assert normalised("t[(rows + 1) * 2]", True) == "t[(rows+1)*2]"
+
+
+def test_in_another_language_or_a_text_that_is_none_all_brackets_stay() -> None:
+    assert normalised("(a + b).sum()", False) == "(a+b).sum()"
+    assert normalised("if (a) {", False) == "if(a){"
+    assert normalised("f((a)", True) == "f((a)"
+
+
+def test_an_expression_of_many_brackets_keeps_them() -> None:
+    pairs = ", ".join(f"({number}, {number})" for number in range(MOST_BRACKETS))
+    assert normalised(f"f([{pairs}])", True) == f"f([{pairs}])"
+    assert normalised(f"f([{pairs}], (x))", True) == f"f([{pairs}], (x))"
 
 
 def test_a_snippet_is_cut_out_of_its_rows() -> None:

@@ -62,11 +62,11 @@ def test_flagged_samples_flag_their_own_rule_and_clean_ones_do_not() -> None:
 WRONG = {
     "a finding without a marker": (
         "    t.unique()\n",
-        "main.py:3: dedup-on-device is reported 1 times and not marked so often",
+        "main.py:3: dedup-on-device is reported 1 time and not marked so often",
     ),
     "a marker without a finding": (
         "    t.sort()  # error: [dedup-on-device]\n",
-        "main.py:3: dedup-on-device is marked 1 times and not reported so often",
+        "main.py:3: dedup-on-device is marked 1 time and not reported so often",
     ),
     "two markers and one finding": (
         "    t.unique()  # error: [dedup-on-device]  # error: [dedup-on-device]\n",

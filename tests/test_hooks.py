@@ -153,6 +153,16 @@ def test_without_file_names_the_files_hook_has_nothing_to_report(project: Path) 
     assert "no changed file was given" in done.stdout
 
 
+def test_the_fix_hook_fixes_and_leaves_the_report_to_the_others(project: Path) -> None:
+    table = 'table = torch.zeros(8, device="cuda")\n    table[torch.arange(4, device="cuda")] = -1'
+    (project / "flagged.py").write_text(FLAGGED.replace("return", f"{table}\n    return"))
+    done = run("nosync-lint-fix", project, "clean.py", "flagged.py")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "fixed 1 finding in 1 file\n")
+    assert "index_fill_" in (project / "flagged.py").read_text()
+    again = run("nosync-lint-fix", project, "clean.py", "flagged.py")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "nothing to fix\n")
+
+
 @pytest.mark.parametrize("hook", ["nosync-lint", "nosync-lint-project"])
 def test_nothing_to_lint_is_no_failure(hook: str, tmp_path: Path) -> None:
     done = run(hook, tmp_path)

@@ -161,3 +161,46 @@ def test_a_fix_never_reaches_a_notebook() -> None:
     assert (told.fix, told.cell, told.span) == (None, 4, Span(1, 1, 2, 2))
     assert [hop.file for hop in told.flow] == ["a.ipynb:cell 2", "a.py"]
     assert Cells({}).finding(one) is one
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_accepted_findings_name_their_cell(project: Path, capsys: Capture, form: str) -> None:
+    write(project / "model.ipynb", None, IMPORTS, STEP.replace("(x)\n", "(x)  # nosync-lint: ignore[NSL301] once\n"))
+    cli.main(["waivers", "--no-cache", "-j", "1", "--output-format", form])
+    out = capsys.readouterr().out
+    assert "model.ipynb:cell 3:3:12" in out
+    assert "model.ipynb:cell 3:1 -> model.ipynb:cell 3:3" in out
+
+
+def test_accepted_findings_have_their_cell_for_programs(project: Path, capsys: Capture) -> None:
+    write(project / "model.ipynb", None, IMPORTS, STEP.replace("(x)\n", "(x)  # nosync-lint: ignore[NSL301] once\n"))
+    cli.main(["waivers", "--no-cache", "-j", "1", "--output-format", "json"])
+    (one,) = json.loads(capsys.readouterr().out)["waivers"]
+    assert (one["row"], one["finding"]["cell"], one["finding"]["location"]["row"]) == (3, 3, 3)
+    assert [(hop["cell"], hop["row"]) for hop in one["finding"]["flow"]] == [(3, 1), (3, 3)]
+
+
+def test_comments_are_not_written_into_notebooks(project: Path, capsys: Capture) -> None:
+    before = (project / "model.ipynb").read_bytes()
+    assert check("--add-ignore", "once") == 1
+    told = "model.ipynb:cell 3:3: NSL301 dedup-on-device: notebooks are left alone: write the comment into cell 3"
+    assert f"not covered: {told}\n" in capsys.readouterr().err
+    assert (project / "model.ipynb").read_bytes() == before
+
+
+FILL = 'table = torch.zeros(8, device="cuda")\ntable[torch.arange(4, device="cuda")] = -1\n'
+
+
+@pytest.mark.parametrize("option", ["--fix", "--diff", "--fix-only"])
+def test_a_run_that_would_fix_a_cell_says_that_notebooks_are_left_alone(
+    project: Path, capsys: Capture, option: str
+) -> None:
+    write(project / "model.ipynb", IMPORTS, FILL)
+    before = (project / "model.ipynb").read_bytes()
+    check(option)
+    told = "1 finding in notebooks could be fixed: fixes leave notebooks alone, change the cells by hand"
+    out, err = capsys.readouterr()
+    assert (f"note: {told}\n" in out) if option == "--fix" else (err == f"nothing to fix; {told}\n")
+    assert (project / "model.ipynb").read_bytes() == before
+    check()
+    assert "notebooks" not in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What a run says of settings that it does not read, and of ruff where that takes our comments away."""
+"""What a run says besides findings: of functions that nothing calls, of settings that it does not read, and of ruff."""
 
 from __future__ import annotations
 
@@ -68,3 +68,57 @@ def test_ruff_that_takes_comments_away_is_told_of(project: Path, capsys: Capture
         'note: ruff takes `# noqa: NSL...` comments away (RUF102): add `external = ["NSL"]` under [lint] in ruff.toml'
     )
     assert notes(capsys) == ([expected] if told else [])
+
+
+LOOP = """import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def train(model, loader):
+    for batch in loader:
+        loss = model(batch.cuda()).sum()
+        loss.cuda().item()
+        loss.cuda().tolist()
+
+
+def helper(x: torch.Tensor):
+    return x.cuda().tolist()
+
+
+def evaluate(x: torch.Tensor):
+    return helper(x), x.cuda().item()
+
+
+def main():
+    train(Net(), [])
+
+
+main()
+"""
+
+
+def test_functions_with_hidden_findings_that_nothing_calls_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop.py").write_text(LOOP)
+    told = "note: findings are hidden in `train` and `evaluate`, of which no caller is known that runs often: "
+    (note,) = notes(capsys)
+    assert note == f"{told}if one runs in every step, say so with --hot train or `# nosync-lint: hot`"
+    assert notes(capsys, "--hot", "train", "--hot", "evaluate") == []
+    assert notes(capsys, "--heat", "any") == notes(capsys, "--per-file-ignores", "*:NSL") == []
+
+
+def test_findings_that_a_cure_keeps_quiet_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text(LOOP)
+    Path("nosync-lint.toml").write_text('cures = ["helper"]\nhot = ["evaluate"]\n')
+    cli.main(["check", "--no-cache", "-j", "1", "--select", "NSL202"])
+    assert "0 shown; hidden: 1 unreached (--heat any), 1 cured\n" in capsys.readouterr().out

@@ -162,8 +162,15 @@ def test_the_kit_says_what_is_not_as_it_is_marked() -> None:
         check_rule(LongLine, flagged="x()  # error: [long-line]", clean="")
     assert str(caught.value).splitlines() == [
         "long-line does not report the flagged sample as it is marked:",
-        "  main.py:1: long-line is marked 1 times and not reported so often",
+        "  main.py:1: long-line is marked 1 time and not reported so often",
     ]
+
+
+def test_a_failing_test_of_a_rule_shows_its_own_lines() -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_rule(LongLine, flagged="x()  # error: [long-line]", clean="")
+    shown = [entry.name for entry in caught.traceback.filter(caught)]
+    assert shown == ["test_a_failing_test_of_a_rule_shows_its_own_lines"]
 
 
 def test_the_kit_fails_on_a_sample_that_cannot_be_read_and_on_a_rule_that_crashes() -> None:

@@ -30,7 +30,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("given", GIVEN)
 def test_a_given_release_or_range_is_read(tmp_path: Path, given: str) -> None:
-    assert target_releases(given, tmp_path, RELEASES) == GIVEN[given]
+    assert target_releases(given, tmp_path, RELEASES).releases == GIVEN[given]
 
 
 @pytest.mark.parametrize("given", ["1.13", "2.8", "<2.9", "newest", "torch>=2.9"])
@@ -81,17 +81,17 @@ STATED = {
 
 @pytest.mark.parametrize("files", STATED.values(), ids=STATED.keys())
 def test_the_projects_own_requirement_is_found(tmp_path: Path, files: dict[str, str]) -> None:
-    assert target_releases("", project(tmp_path, files), RELEASES) == ("2.12", "2.13")
+    assert target_releases("", project(tmp_path, files), RELEASES).releases == ("2.12", "2.13")
 
 
 def test_a_requirement_is_found_above_a_package_folder(tmp_path: Path) -> None:
     root = project(tmp_path, {"requirements.txt": "torch==2.14.*", "pkg/sub/a.py": ""})
-    assert target_releases("", root / "pkg" / "sub", RELEASES) == ("2.14",)
+    assert target_releases("", root / "pkg" / "sub", RELEASES).releases == ("2.14",)
 
 
 def test_nothing_above_the_repository_is_read(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.14.*")
-    assert target_releases("", project(tmp_path, {}), RELEASES) == RELEASES
+    assert target_releases("", project(tmp_path, {}), RELEASES).releases == RELEASES
 
 
 def test_the_metadata_beside_an_unpacked_package_is_read(tmp_path: Path) -> None:
@@ -103,9 +103,41 @@ def test_the_metadata_beside_an_unpacked_package_is_read(tmp_path: Path) -> None
             "other-1.0.dist-info/METADATA": "Requires-Dist: torch==2.14.0\n",
         },
     )
-    assert target_releases("", root / "my_server", RELEASES) == ("2.13",)
+    assert target_releases("", root / "my_server", RELEASES).releases == ("2.13",)
 
 
-@pytest.mark.parametrize("line", ["torch", "torchvision==0.20", "torch @ https://example.com/torch.whl", "torch<1"])
+@pytest.mark.parametrize(
+    "line", ["torch", "torchvision==0.20", "torch @ https://example.com/torch.whl", "torch<1", "torch==bogus"]
+)
 def test_without_a_usable_requirement_every_known_release_counts(tmp_path: Path, line: str) -> None:
-    assert target_releases("", project(tmp_path, {"requirements.txt": line}), RELEASES) == RELEASES
+    assert target_releases("", project(tmp_path, {"requirements.txt": line}), RELEASES).releases == RELEASES
+
+
+@pytest.mark.parametrize("given", ["3.0", "2.99.1", ">=2.16", ">=9"])
+def test_a_target_beyond_what_is_known_is_told(tmp_path: Path, given: str) -> None:
+    told = f"torch{'' if given.startswith('>') else ' '}{given} is newer than 2.15, the newest release that is known, "
+    assert target_releases(given, tmp_path, RELEASES) == (("2.15",), f"{told}as which it is judged")
+    if given.startswith(">"):
+        root = project(tmp_path, {"requirements.txt": f"torch{given}"})
+        assert target_releases("", root, RELEASES).note == f"{told}as which it is judged"
+
+
+@pytest.mark.parametrize("given", ["2.13", "2.15", ">=2.9", ">=2.14", "==2.15.*"])
+def test_nothing_is_told_of_a_target_that_is_known(tmp_path: Path, given: str) -> None:
+    assert target_releases(given, tmp_path, RELEASES).note == ""
+
+
+@pytest.mark.parametrize("line", ["torch<2.0", "torch == bogus", "torch==1.13.1; sys_platform == 'linux'"])
+def test_a_requirement_that_admits_nothing_known_is_told(tmp_path: Path, line: str) -> None:
+    found = target_releases("", project(tmp_path, {"requirements.txt": line}), RELEASES)
+    asked = line.partition(";")[0].removeprefix("torch").strip()
+    assert found.releases == RELEASES
+    assert found.note == (
+        f"the project requires torch{asked}, which admits no release of 2.9 to 2.15, for which the project is judged: "
+        "set `target-torch` to another one"
+    )
+
+
+@pytest.mark.parametrize("line", ["torch", "torchvision==bogus", "torch @ https://example.com/torch.whl", "# torch<2"])
+def test_a_line_that_asks_nothing_of_torch_is_not_told(tmp_path: Path, line: str) -> None:
+    assert target_releases("", project(tmp_path, {"requirements.txt": line}), RELEASES).note == ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nosync_lint.commands import Refused
 from nosync_lint.config import Settings, display
+from nosync_lint.plural import counted
 
 if TYPE_CHECKING:
     from nosync_lint.report import Report
@@ -76,7 +77,11 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
         count = sum(entry.count for entry in report.baseline.entries)
         _write(path, report.baseline.text().encode())
         name = display(path.resolve(), Path.cwd())
-        print(f"{name}: {count} findings accepted in {len(report.baseline.entries)} entries", file=sys.stderr)
+        entries = counted(len(report.baseline.entries), "entry", "entries")
+        print(f"{name}: {counted(count, 'finding')} accepted in {entries}", file=sys.stderr)
+        if report.baseline.unread:
+            lines = counted(report.baseline.unread, "line")
+            print(f"{name}: {lines} of the old file could not be read: left out", file=sys.stderr)
         return 0 if options.write_baseline else None
     if options.add_ignore is not None and not report.failures:
         from nosync_lint.add_ignore import add_ignores
@@ -84,8 +89,7 @@ def save(options: argparse.Namespace, report: Report) -> int | None:
         added = add_ignores(report.findings, report.sources, options.add_ignore, Settings().today)
         for text in added.left:
             print(f"not covered: {text}", file=sys.stderr)
-        comments, files = f"{added.comments} comment", f"{added.files} file"
-        print(f"added {comments}{'s'[: added.comments != 1]} in {files}{'s'[: added.files != 1]}", file=sys.stderr)
+        print(f"added {counted(added.comments, 'comment')} in {counted(added.files, 'file')}", file=sys.stderr)
         return 1 if added.left else 0
     return None
 

@@ -9,6 +9,8 @@ from typing import TextIO
 
 from nosync_lint.commands import Refused
 from nosync_lint.fix import Fixing
+from nosync_lint.notes import note_on_notebooks
+from nosync_lint.plural import counted
 from nosync_lint.report import Report
 from nosync_lint.source import decode_python
 
@@ -83,7 +85,8 @@ def write_fixes(report: Report, out: TextIO) -> None:
 def told(report: Report, fixing: Fixing) -> str:
     """One sentence about what was fixed."""
     count = len(report.fixed)
+    left = f"; {text}" if (text := next(note_on_notebooks(report), "")) else ""
     if not count:
-        return "nothing to fix"
-    findings = "finding" if count == 1 else "findings"
-    return f"{'fixed' if fixing is Fixing.WRITE else 'would fix'} {count:,} {findings} in {len(report.changed):,} files"
+        return f"nothing to fix{left}"
+    done = "fixed" if fixing is Fixing.WRITE else "would fix"
+    return f"{done} {counted(count, 'finding')} in {counted(len(report.changed), 'file')}{left}"

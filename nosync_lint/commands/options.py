@@ -23,6 +23,10 @@ from nosync_lint.config import (
 )
 
 T = TypeVar("T")
+_FILLED = (
+    *("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable", "per_file_ignores"),
+    *("hot", "root", "target_torch", "exclude", "config", "cache_dir"),
+)
 _TRUE, _FALSE = frozenset({"1", "true"}), frozenset({"0", "false", ""})
 
 
@@ -67,7 +71,7 @@ def add_running(parser: argparse.ArgumentParser) -> None:
     running = parser.add_argument_group("running")
     running.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     running.add_argument(
-        "-j", "--jobs", type=int, default=0, metavar="N", help="worker processes (default: one per processor)"
+        "-j", "--jobs", type=count, default=0, metavar="N", help="worker processes (default: 0, one per processor)"
     )
     running.add_argument("-n", "--no-cache", action="store_true", help="neither read nor write the index cache")
     running.add_argument(
@@ -84,6 +88,7 @@ def count(text: str) -> int:
 
 def settings_of(options: argparse.Namespace) -> Settings:
     """The configuration, with the command line over it."""
+    _refuse_empty(options)
     settings = _configured(options)
     given: dict[str, object] = {}
     for key in ("select", "ignore", "extend_select", "extend_ignore", "fixable", "unfixable"):
@@ -106,11 +111,24 @@ def settings_of(options: argparse.Namespace) -> Settings:
     return with_flags(settings, given)
 
 
+def _refuse_empty(options: argparse.Namespace) -> None:
+    """An option that is given without a value would mean what it means to leave it out, or nothing."""
+    for key in _FILLED:
+        value: str | list[str] | None = getattr(options, key, None)
+        values = [value] if isinstance(value, str) else value or []
+        if not all(one.strip(" ,") for one in values):
+            raise Refused(f"--{key.replace('_', '-')} is empty; give it a value or leave it out")
+
+
 def _configured(options: argparse.Namespace) -> Settings:
     """The configuration file with what it extends, and `--config KEY=VALUE` over it."""
     given: list[str] = options.config or []
     inline = [text for text in given if "=" in text and not os.path.isfile(text)]
     files = [text for text in given if text not in inline]
+    if files and options.isolated:
+        raise Refused(
+            f"--isolated reads no configuration file and --config {files[0]} names one; leave out one of them"
+        )
     if len(files) > 1:
         raise Refused(f"--config names several files: {', '.join(files)}; give one, which may `extend` another")
     path = Path(files[0]) if files else None if options.isolated else project_config(options.paths)
@@ -155,7 +173,7 @@ def ask(options: argparse.Namespace, question: Callable[[dict[str, Any]], T]) ->
     cache = not options.no_cache and not flag("NOSYNC_LINT_NO_CACHE")
     try:
         with progress:
-            return question({"jobs": max(options.jobs, 0), "cache": cache, "progress": progress.show})
+            return question({"jobs": options.jobs, "cache": cache, "progress": progress.show})
     except (MissingPath, RulesMissing, Unanswerable) as error:
         raise Refused(str(error)) from error
 

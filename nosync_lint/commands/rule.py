@@ -22,7 +22,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, nearest_rule, page, rules, summary
+    from nosync_lint.registry import RulesMissing, documentation, find, find_retired, no_rule, page, rules, summary
 
     try:
         if not options.all and not options.name:
@@ -34,9 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if not chosen and former is not None:
         raise Refused(f"`{options.name}` was removed in {former.since}: {former.why}")
     if not chosen:
-        raise Refused(
-            f"no rule is called `{options.name}`{nearest_rule(options.name)}; `nosync-lint rule --all` lists them"
-        )
+        raise Refused(no_rule(options.name))
     if options.output_format == "json":
         rows = [
             {

@@ -20,6 +20,8 @@ TOOL = "nosync-lint"
 WHERE = r"rank=\d+|"
 """What `where` of a census may say."""
 SEVERITIES = ("error", "warning", "info")
+CLOSE = 0.7
+"""How alike a word and a known one must be, of 1, to ask whether that is meant."""
 _ADDING = ("extend_select", "extend_ignore", "extend_exclude")
 _CHOICE = ("ignore", "extend_select", "extend_ignore")
 """What a configuration says besides `select` of the rules that run."""
@@ -45,11 +47,15 @@ class Source(NamedTuple):
 
 
 def find_config(start: Path) -> Path | None:
-    """The nearest configuration file at or above a folder. A pyproject.toml without our table does not count."""
+    """The nearest configuration file at or above a folder. A pyproject.toml without our table does not count. Raises
+    `ConfigError` where something else has the name that only a configuration has."""
     for folder in (start, *start.parents):
         for name in FILES:
-            if is_config(folder / name):
-                return folder / name
+            path = folder / name
+            if is_config(path):
+                return path
+            if name.endswith(FILES[0]) and os.path.lexists(path):
+                raise ConfigError(f"{path}: is the name of a configuration, and no file; remove or rename it")
     return None
 
 
@@ -228,8 +234,9 @@ def _layer(table: Mapping[str, Any], source: Source) -> Layer:
     for key, value in table.items():
         known = TABLE.get(key)
         if known is None:
-            hint = f"; known keys: {', '.join(KEYS)}"
-            raise ConfigError(f"{source.at(key)}: unknown key `{key}`{nearest(key, KEYS)}{hint}")
+            guess = nearest(key, KEYS)
+            told = f"{guess} Known" if guess else "; known"
+            raise ConfigError(f"{source.at(key)}: unknown key `{key}`{told} keys: {', '.join(KEYS)}")
         values[known.attribute] = _READERS[known.form.name](known, value, source)
         if source.file is not None:
             places[key] = (source.file, source.rows.row(key))
@@ -356,7 +363,7 @@ _READERS = {
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """A question whether a known word is meant, or nothing."""
-    close = difflib.get_close_matches(word, known, 1)
+    close = difflib.get_close_matches(word, known, 1, CLOSE)
     return f", did you mean `{close[0]}`?" if close else ""
 
 

@@ -274,14 +274,21 @@ def _between(old: str, new: str, last: bool) -> str:
         return old
     if tokens and wanted.endswith(tokens):
         start = next(at for at in range(len(new), -1, -1) if _tokens(new[at:]) == tokens)
-        return new[:start] + old
+        added = new[:start].rstrip(" ")
+        return added + old if _keeps_apart(added, old) else new[:start] + old
     if tokens and wanted.startswith(tokens):
         end = next(at for at in range(len(new) + 1) if _tokens(new[:at]) == tokens)
-        return old + new[end:]
+        added = new[end:].lstrip(" ")
+        return old + added if _keeps_apart(old, added) else old + new[end:]
     if "#" not in old:
         return new
     kept = "".join(_TRIVIA.findall(old))
     return f"{new[:-1]}{kept.rstrip(' ')}{new[-1:]}" if last else f"{new.rstrip()}{kept}"
+
+
+def _keeps_apart(before: str, after: str) -> bool:
+    """Whether nothing is needed where two texts meet: there is a space of the old one, or a mark."""
+    return re.search(r"\w$", before) is None or re.match(r"\w", after) is None
 
 
 def _tokens(text: str) -> str:

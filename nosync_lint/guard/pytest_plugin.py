@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nosync_lint.guard.levels import BACKENDS, Level
+from nosync_lint.plural import counted
 
 if TYPE_CHECKING:
     from nosync_lint.guard.events import Event, GuardReport
@@ -217,11 +218,11 @@ class Summary:
             tests.setdefault((event.filename, event.span.row, event.span.column, _told(event)), []).append(test)
         terminalreporter.section("waits of the host for a device")
         for (filename, row, column, told), where in sorted(tests.items()):
-            count = len(set(where))
-            terminalreporter.line(f"{filename}:{row}:{column} {told} {len(where)}x in {count} test{'s'[: count != 1]}")
+            count = counted(len(set(where)), "test")
+            terminalreporter.line(f"{filename}:{row}:{column} {told} {len(where)}x in {count}")
         for read in map(EarlyRead.from_record, self._early):
             terminalreporter.line(f"{read.place} read before the wait for the copy at {read.copied}")
-        terminalreporter.line(f"{len(seen)} waits in {self._guarded} guarded tests")
+        terminalreporter.line(f"{counted(len(seen), 'wait')} in {counted(self._guarded, 'guarded test')}")
         if self._path is not None:
             report = GuardReport(self._release, [event for _, event in seen])
             self._path.write_text(json.dumps(report.to_json(), indent=2) + "\n", encoding="utf-8")
@@ -229,7 +230,7 @@ class Summary:
             from nosync_lint.guard.accepted import accept
 
             added = accept(self._baseline, [event for _, event in seen])
-            terminalreporter.line(f"{added} entries added to {self._baseline}")
+            terminalreporter.line(f"{counted(added, 'entry', 'entries')} added to {self._baseline}")
 
 
 def _told(event: Event) -> str:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Hidden:
     """Findings that were made and are not shown: by heat, by confidence, suppressed in the source, ignored in their
-    files, accepted by the baseline, and in files that did not change since the given revision."""
+    files, accepted by the baseline, in files that did not change since the given revision, and in functions that the
+    configuration calls cures."""
 
     warm: int = 0
     cold: int = 0
@@ -26,6 +27,7 @@ class Hidden:
     ignored: int = 0
     baselined: int = 0
     unchanged: int = 0
+    cured: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Report:
     `program` is kept alive for questions after the run. `baseline` is the one to write down, where that is asked for.
     `owners` maps file names to those who own them, where the repository says so.
     `fixed` are findings that the fixes of this run have cured, and `changed` the files that they change: what they held
-    and what they hold instead. `fixable` says which of the findings a run with `--fix` would fix.
+    and what they hold instead. `fixable` says which of the findings a run with `--fix` would fix; `in_notebooks` counts
+    those that it would if they did not stand in notebooks, which are left alone.
     """
 
     findings: tuple[Finding, ...]
@@ -61,6 +64,7 @@ class Report:
     owners: dict[str, str] = field(default_factory=dict)
     fixed: tuple[Finding, ...] = ()
     changed: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    in_notebooks: int = 0
     fixable: Callable[[Finding], bool] = field(default=lambda finding: False, repr=False, compare=False)
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from nosync_lint import __version__
 from nosync_lint.finding import Suppressed
+from nosync_lint.plural import counted
 from nosync_lint.report import Report
 from nosync_lint.report.json import SCHEMA_VERSION, finding_as_json
 from nosync_lint.report.text import printable
@@ -87,7 +88,7 @@ def _remarks(report: Report) -> Iterator[str]:
 
 def _place(one: Suppressed) -> str:
     finding = one.finding
-    return f"{finding.filename}:{finding.span.row}:{finding.span.column}"
+    return f"{finding.file}:{finding.span.row}:{finding.span.column}"
 
 
 def _ranks(one: Suppressed) -> list[str]:
@@ -105,7 +106,7 @@ def _by(one: Suppressed) -> str:
 
 
 def _chain(one: Suppressed) -> str:
-    hops = " -> ".join(f"{hop.filename}:{hop.row}" for hop in one.finding.flow)
+    hops = " -> ".join(f"{hop.file}:{hop.row}" for hop in one.finding.flow)
     return f"{one.finding.root}: {hops}" if one.finding.root else hops
 
 
@@ -114,5 +115,5 @@ def _summary(waivers: Sequence[Suppressed]) -> str:
     heats = Counter(one.finding.heat.value if one.finding.heat else "without heat" for one in waivers)
     told = ", ".join(f"{count} {heat}" for heat, count in sorted(heats.items()))
     mute = sum(not one.reason for one in waivers)
-    parts = [f"{len(waivers)} accepted finding{'s'[: len(waivers) != 1]}" + (f": {told}" if told else "")]
+    parts = [counted(len(waivers), "accepted finding") + (f": {told}" if told else "")]
     return "; ".join([*parts, *([f"{mute} without a reason"] if mute else [])])

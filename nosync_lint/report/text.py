@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import TextIO
 
-from nosync_lint.finding import Applicability, Finding, Hop, Severity
-from nosync_lint.report import Report
+from nosync_lint.finding import Applicability, Confidence, Finding, Heat, Hop, Severity
+from nosync_lint.plural import counted
+from nosync_lint.report import Hidden, Report
 from nosync_lint.report.formats import Style
 
 SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
@@ -127,13 +128,11 @@ def write_end(page: Page, report: Report) -> None:
 
 def summary(report: Report) -> Iterator[str]:
     """How much is shown and hidden, and what was read."""
-    hidden = [(getattr(report.hidden, one.name), one.name) for one in fields(report.hidden)]
-    told = ", ".join(f"{count:,} {name}" for count, name in hidden if count)
+    told = ", ".join(_hidden(report.hidden))
     fixed = f", {len(report.fixed):,} fixed" if report.fixed else ""
     yield f"{len(report.findings):,} shown{fixed}; " + (f"hidden: {told}" if told else "nothing hidden")
     yield from _fixable(report)
-    files = "file" if report.files_reported == 1 else "files"
-    parts = [f"{report.files_reported:,} {files} reported, {report.files_linked:,} linked"]
+    parts = [f"{counted(report.files_reported, 'file')} reported, {report.files_linked:,} linked"]
     calls = report.calls_resolved + report.calls_unresolved
     if calls:
         share = 100 * report.calls_unresolved / calls
@@ -141,6 +140,19 @@ def summary(report: Report) -> Iterator[str]:
     if report.target_torch:
         parts.append(f"for torch {release_range(report.target_torch)}")
     yield "; ".join(parts)
+
+
+def _hidden(hidden: Hidden) -> Iterator[str]:
+    """How much is hidden and why, and which switch shows it."""
+    counts = {one.name: count for one in fields(hidden) if (count := getattr(hidden, one.name))}
+    heats = [heat.value for heat in Heat if heat.value in counts]
+    doubts = [confidence.value for confidence in Confidence if confidence.value in counts]
+    switches: dict[str, str] = {}
+    if heats:
+        switches[heats[-1]] = f" (--heat {'warm' if heats == [Heat.WARM] else 'any'})"
+    if doubts:
+        switches["likely" if "likely" in doubts else "possible"] = f" (--min-confidence {doubts[-1]})"
+    yield from (f"{count:,} {name}{switches.get(name, '')}" for name, count in counts.items())
 
 
 def _fixable(report: Report) -> Iterator[str]:

@@ -68,7 +68,7 @@ def test_a_diff_is_shown_and_nothing_is_written(project: Path, capsys: pytest.Ca
     told = capsys.readouterr()
     assert path.read_text() == TABLE
     assert "+        self.rows.index_fill_(0, pages.to(torch.int64).reshape(-1), -1)  # gone\n" in told.out
-    assert told.err == "would fix 1 finding in 1 files\n"
+    assert told.err == "would fix 1 finding in 1 file\n"
     (project / "fix.diff").write_text(told.out)
     subprocess.run(["patch", "-p0", "-i", "fix.diff"], check=True, capture_output=True)
     assert path.read_text() == FIXED
@@ -79,7 +79,7 @@ def test_fix_only_is_silent_about_the_rest(project: Path, capsys: pytest.Capture
     path = written(project, TABLE + "        self.rows[pages] = -1\n")
     assert check("--fix-only") == 0
     assert path.read_text() == FIXED + "        self.rows[pages] = -1\n"
-    assert capsys.readouterr() == ("", "fixed 1 finding in 1 files\n")
+    assert capsys.readouterr() == ("", "fixed 1 finding in 1 file\n")
 
 
 def test_unsafe_fixes_are_made_where_they_are_asked_for(project: Path) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import tokenize
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,16 @@ def test_a_flagged_sample_is_fixed_as_shown(sample: Path, tmp_path: Path, monkey
         again, second = fixed(shown, tmp_path)
         assert again == content
         assert second.fixed == ()
+
+
+@pytest.mark.parametrize("fixed_sample", sorted(FIXTURES.glob("*/flagged.fixed.py")), ids=lambda path: path.parent.name)
+def test_a_fix_leaves_one_space_where_there_is_one(fixed_sample: Path) -> None:
+    lines = fixed_sample.with_name("flagged.py").read_text().splitlines()
+    with fixed_sample.open("rb") as file:
+        tokens = [one for one in tokenize.tokenize(file.readline) if one.line.rstrip("\n") not in lines]
+    for one, other in pairwise(tokens):
+        if one.end[0] == other.start[0] and other.type != tokenize.COMMENT:
+            assert other.start[1] - one.end[1] <= 1, one.line
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ STORES = {
         "t.index_fill_(0,  # one\n    i,  # two\n  -1)",
     ),
     "a broken line": ("t[i] = \\\n    -1", "t.index_fill_(0, i, -1)"),
+    "no spaces": ("t[i]=-1", "t.index_fill_(0, i, -1)"),
     "not ASCII": ("é['ü'] = ñ", "é.index_fill_(0, 'ü', ñ)"),
     "two statements in a line": ("x = 1; t[i] = 2", "x = 1; t.index_fill_(0, i, 2)"),
     "two targets are left alone": ("a = t[i] = 1", ""),
@@ -59,6 +60,22 @@ STORES = {
 def test_a_store_becomes_a_call(name: str) -> None:
     before, after = STORES[name]
     assert fixed(before, FILL) == after
+
+
+AGAIN = "{target}[{index}] = {target}.new_full((), {value})"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("t[i, j] = 1", "t[i, j] = t.new_full((), 1)"),
+        ("t[i, j]=1", "t[i, j]=t.new_full((), 1)"),
+        ("t[i, j]  =  1", "t[i, j]  =  t.new_full((), 1)"),
+        ("t[i, j] = \\\n    1", "t[i, j] = \\\n    t.new_full((), 1)"),
+    ],
+)
+def test_the_spaces_around_what_is_added_are_those_of_the_source(before: str, after: str) -> None:
+    assert fixed(before, AGAIN) == after
 
 
 CALLS = {

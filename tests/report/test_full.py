@@ -113,7 +113,22 @@ def test_the_cure_of_several_lines_is_indented_below_its_first() -> None:
 
 def test_the_summary_says_what_was_hidden() -> None:
     report = Report((WRITE,), Hidden(warm=31, cold=80, unreached=1402, possible=55, suppressed=3))
-    assert "1 shown; hidden: 31 warm, 80 cold, 1,402 unreached, 55 possible, 3 suppressed\n" in plain(report)
+    assert "1 shown; hidden: 31 warm, 80 cold, 1,402 unreached (--heat any), 55 possible (" in plain(report)
+    assert "(--min-confidence possible), 3 suppressed\n" in plain(report)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "told"),
+    [
+        (Hidden(warm=2), "2 warm (--heat warm)"),
+        (Hidden(warm=2, cold=1, cured=4), "2 warm, 1 cold (--heat any), 4 cured"),
+        (Hidden(likely=3), "3 likely (--min-confidence likely)"),
+        (Hidden(possible=1, likely=3), "1 possible, 3 likely (--min-confidence possible)"),
+        (Hidden(ignored=1, unchanged=2), "1 ignored, 2 unchanged"),
+    ],
+)
+def test_the_summary_says_which_switch_shows_what_is_hidden(hidden: Hidden, told: str) -> None:
+    assert f"0 shown; hidden: {told}\n" in plain(Report((), hidden))
 
 
 def test_the_summary_counts_files_unresolved_calls_and_releases() -> None:

@@ -143,6 +143,7 @@ def test_the_summary_says_what_was_hidden_and_never_the_time() -> None:
             "ignored": 0,
             "baselined": 0,
             "unchanged": 0,
+            "cured": 0,
         },
         "files_reported": 6,
         "files_linked": 7,

@@ -16,7 +16,9 @@ from tests.report.reports import FINDING, written
 WARNING = replace(FINDING, severity=Severity.WARNING, span=Span(12, 1, 12, 4), name="host-copy", code="NSL203")
 ELSEWHERE = replace(FINDING, filename="serve/tail.py")
 TWO = Report((FINDING, WARNING, ELSEWHERE), Hidden(cold=2), notes=("no hot root",), failures=("rule NSL301 crashed",))
-END = "failed: rule NSL301 crashed\nnote: no hot root\n3 shown; hidden: 2 cold\n0 files reported, 0 linked\n"
+END = (
+    "failed: rule NSL301 crashed\nnote: no hot root\n3 shown; hidden: 2 cold (--heat any)\n0 files reported, 0 linked\n"
+)
 MESSAGE = "storing -1 through `größe` stops the host"
 
 
@@ -80,7 +82,7 @@ def test_markdown_tells_everything() -> None:
         "\n"
         "note: no hot root\n"
         "\n"
-        "1 shown; hidden: 2 cold\n"
+        "1 shown; hidden: 2 cold (--heat any)\n"
         "\n"
         "0 files reported, 0 linked\n"
         "\n"
