@@ -47,7 +47,7 @@ from nosync_lint.rule import BadFile, Rule
 from nosync_lint.selection import select
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
-from nosync_lint.target import Target, target_releases
+from nosync_lint.target import TargetReleases, target_releases
 from nosync_lint.touching import touched
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class Linked:
 
     found: Discovered
     indexed: Sequence[Indexed]
-    target: Target
+    target: TargetReleases
     program: Program
 
     def with_contents(self, contents: Mapping[str, bytes], settings: Settings) -> Linked:

@@ -21,14 +21,14 @@ _PATCHES = 10
 _FUTURE = "999.0"
 
 
-class Target(NamedTuple):
+class TargetReleases(NamedTuple):
     """The releases to judge for, and what a reader must know of them."""
 
     releases: tuple[str, ...]
     note: str = ""
 
 
-def target_releases(given: str, root: Path, releases: Sequence[str]) -> Target:
+def target_releases(given: str, root: Path, releases: Sequence[str]) -> TargetReleases:
     """The releases (`X.Y`) of the model that `given` (a release or a specifier) or the project's requirement admits.
 
     Without either, or where a requirement admits no known release, all of them. Raises `ConfigError` for a `given`
@@ -36,16 +36,16 @@ def target_releases(given: str, root: Path, releases: Sequence[str]) -> Target:
     """
     if given:
         found = _given(given, releases)
-        return Target(found, _beyond(given, releases) if _is_newer(given, releases) else "")
+        return TargetReleases(found, _beyond(given, releases) if _is_newer(given, releases) else "")
     stated = list(_requirements(root))
     for text in stated:
         admitted = _admitted(text, releases)
         if admitted:
-            return Target(admitted, _beyond(text, releases) if _is_newer(text, releases) else "")
+            return TargetReleases(admitted, _beyond(text, releases) if _is_newer(text, releases) else "")
     if not stated:
-        return Target(tuple(releases))
+        return TargetReleases(tuple(releases))
     known = f"{releases[0]} to {releases[-1]}, for which the project is judged"
-    return Target(
+    return TargetReleases(
         tuple(releases),
         f"the project requires torch{stated[0]}, which admits no release of {known}: set `target-torch` to another one",
     )

@@ -165,6 +165,7 @@ MAY_IMPORT = {
         "registry",
         "report",
         "source",
+        "target",
     },
     "testing": {"config", "finding", "pipeline", "plural", "registry", "rule"},
     "commands": {
