@@ -47,7 +47,7 @@ from nosync_lint.rule import BadFile, Rule
 from nosync_lint.selection import select
 from nosync_lint.source import SourceFile, Span
 from nosync_lint.suppression import comments_of
-from nosync_lint.target import TargetReleases, target_releases
+from nosync_lint.target import target_releases
 from nosync_lint.touching import touched
 
 T = TypeVar("T")
@@ -137,8 +137,10 @@ class Linked:
 
     found: Discovered
     indexed: Sequence[Indexed]
-    target: TargetReleases
+    targets: tuple[str, ...]
     program: Program
+    target_note: str = ""
+    """What a reader must know of the releases that are judged for."""
 
     def with_contents(self, contents: Mapping[str, bytes], settings: Settings) -> Linked:
         """The same files, some with other contents."""
@@ -148,7 +150,7 @@ class Linked:
             for file, one in zip(files, self.indexed, strict=True)
         ]
         changed = self.program.touched
-        program = link(files, indexed, settings, self.target.releases, self.found.root, default_jobs(), changed)
+        program = link(files, indexed, settings, self.targets, self.found.root, default_jobs(), changed)
         return replace(self, found=replace(self.found, files=tuple(files)), indexed=indexed, program=program)
 
     @property
@@ -239,7 +241,7 @@ def _linked(
     progress("linking", 0, 1)
     program = link(found.files, indexed, settings, target.releases, found.root, jobs, changed)
     progress("judging", 0, 1)
-    return Linked(found, indexed, target, program)
+    return Linked(found, indexed, target.releases, program, target.note)
 
 
 def report_of(
@@ -273,7 +275,7 @@ def report_of(
     comments = [pragma for found in pragmas.values() for pragma in found]
     notes = (
         *notes,
-        *filter(None, [linked.target.note]),
+        *filter(None, [linked.target_note]),
         *settled.notes,
         *hidden_away,
         *notes_on_settings(files, settings, linked.found.root, comments),
@@ -467,7 +469,7 @@ def _report(
         files_linked=len(files),
         calls_resolved=resolved,
         calls_unresolved=unresolved,
-        target_torch=linked.target.releases,
+        target_torch=linked.targets,
         seconds=seconds,
         failures=judged.failures,
         notes=notes,

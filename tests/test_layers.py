@@ -165,7 +165,6 @@ MAY_IMPORT = {
         "registry",
         "report",
         "source",
-        "target",
     },
     "testing": {"config", "finding", "pipeline", "plural", "registry", "rule"},
     "commands": {

@@ -39,7 +39,6 @@ from nosync_lint.registry import RulesMissing
 from nosync_lint.report import Report
 from nosync_lint.server.messages import Answer, Check, Checked, Explain, Request, Trouble, pack, receive
 from nosync_lint.source import decode
-from nosync_lint.target import TargetReleases
 
 Say = Callable[[Answer], None]
 
@@ -116,7 +115,7 @@ def _broken(check: Check, settings: Settings) -> tuple[Linked, bool]:
     found = replace(found, files=tuple(file for file, _ in bad))
     reasons = [one for _, one in bad]
     program = link(found.files, reasons, settings, (), found.root)
-    return Linked(found, reasons, TargetReleases(()), program), len(bad) == len(files)
+    return Linked(found, reasons, (), program), len(bad) == len(files)
 
 
 def _checked(linked: Linked, report: Report, files: frozenset[str], complete: bool) -> Checked:
@@ -128,7 +127,7 @@ def _checked(linked: Linked, report: Report, files: frozenset[str], complete: bo
         for file, facts in zip(linked.found.files, linked.indexed, strict=True)
         if file.content is not None and str(file.path) in flagged and not isinstance(facts, Unreadable)
     }
-    notes = report.notes if linked.target.releases else ()  # those of a part of the project would be wrong
+    notes = report.notes if linked.targets else ()  # those of a part of the project would be wrong
     return Checked(files, complete, findings, fixable, places, report.failures, notes)
 
 

@@ -213,7 +213,7 @@ def test_only_waits_that_a_baseline_lacks_fail(run: Run, tmp_path: Path) -> None
     code, output = run(TESTS, "--nosync-baseline=known.jsonl", "--nosync-write-baseline")
     assert (code, "3 entries added to known.jsonl" in output) == (0, True)
     moved = TESTS.replace("@pytest.mark.nosync\ndef test_fill", "# a line more\n@pytest.mark.nosync\ndef test_fill")
-    moved = moved.replace("table[pages]", "table[\n        pages,  # laid out in another way\n    ]")
+    moved = moved.replace("table[pages]", "table[\n        pages  # laid out in another way\n    ]")
     code, output = run("\n" + moved, "--nosync-baseline=known.jsonl")
     assert code == 0
     assert "NSL101 scalar-index-write [h2d, allowed: known before]" in output
