@@ -119,6 +119,15 @@ class Operations:
         """Whether a method of an object that is not known hands its first argument through."""
         return name in self.conventions["passes"]
 
+    def has_method(self, name: str) -> bool:
+        """Whether tensors have a method of this name that some row knows."""
+        return name in self.methods
+
+    def takes_tensor(self, dotted: str) -> bool:
+        """Whether an external function is one of tensors: it computes something of its first argument, a tensor."""
+        row = self.functions.get(dotted)
+        return row is not None and row.get("where") in ("operand", "view")
+
     def only_tensors_have(self, name: str) -> bool:
         """Whether a method is one that nothing but a tensor has."""
         return name in self._tensor_methods
@@ -179,6 +188,8 @@ class Operations:
 
     def compare(self, left: Value, right: Value) -> Value:
         """`==`, `<` and the like: a bool tensor where a tensor takes part, and not known where one may."""
+        if "str" in (left.kind, right.kind) or "none" in (left.kind, right.kind):
+            return Value("bool")  # no element is one
         result = self.binary("+", left, right)
         if result.kind == "tensor":
             return result._replace(dtype="bool", ref="bool")

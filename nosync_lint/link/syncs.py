@@ -170,7 +170,7 @@ class Syncs:
             if holder.kind == "tensor":
                 if holder.accelerated:
                     yield self._at(function, site, self._waits("d2h.contains", holder), holder, rights[0])
-            elif holder.kind in ("list", "tuple"):
+            elif holder.kind in ("list", "tuple") and element(holder).kind not in ("str", "none"):
                 for value in (self._inference.value(left, at), element(holder)):
                     if value.accelerated:
                         verdict = self._semantics.verdict("d2h.in_list", min(value.trust, 1), "elements are compared")
@@ -245,7 +245,7 @@ class Syncs:
         if func[0] == "attr":
             name = func[2]
             known = name in models.methods or name in models.copy_methods or name in models.members
-            base = self._inference.value(func[1], at) if known else UNKNOWN
+            base = self._inference.receiver(func[1], name, at) if known else UNKNOWN
             if known and base.kind not in ("module", "extern"):
                 rows = tuple(self._of_receiver(name, base, func[1]))
                 return Modelled(Given(call, func[1]), base, models.copy_methods.get(name), rows)
@@ -331,7 +331,7 @@ class Syncs:
         for expr in listed:
             if expr[0] == "const":
                 continue
-            value = value_of(expr, at)
+            value = self._given_value(expr, call, at)
             if model.rank == 0 and value.kind in ("tuple", "list"):
                 value = _sized(value)
             if model.rank is not None and value.rank is not None and value.rank > model.rank:
@@ -343,6 +343,13 @@ class Syncs:
             ):
                 unknown = unknown or (value, expr)
         return unknown
+
+    def _given_value(self, expr: Expr, call: Expr, at: At) -> Value:
+        """What an argument of a call is, or its receiver."""
+        func = call[1]
+        if func[0] == "attr" and func[1] is expr:
+            return self._inference.receiver(expr, func[2], at)
+        return self._inference.value(expr, at)
 
     def _host_operand(self, model: CallModel, given: Given, listed: list[Expr], at: At) -> tuple[Value, Expr] | None:
         value_of = self._inference.value
@@ -403,7 +410,7 @@ class Syncs:
         if expr is None or (expr[0] in ("list", "tuple") and not expr[1]):
             return
         at = At(function, site.seq, site.block)
-        source = self._inference.value(expr, at)
+        source = self._given_value(expr, site.call, at)
         target = base if model.into else self._inference.value(site.call, at)
         held = _moved(target)
         if source.kind == "object":

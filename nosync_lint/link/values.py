@@ -115,6 +115,9 @@ def vote(values: Iterable[Value]) -> Value:
     if not resolved:
         return NONE if all(value.kind == "none" for value in voters) else UNKNOWN
     doubted = any(value.kind == "unknown" for value in voters)
+    sure = [value for value in resolved if value.kind != "batch" or value.trust]
+    if len(sure) < len(resolved) and any(value.kind in ("tensor", "batch") for value in sure):
+        resolved, doubted = sure, True  # a field of a batch that may be anything says no more
     winners, trust = resolved, 1 if doubted else 2
     if len({value.kind for value in resolved}) > 1:
         winners, agreed = _vote_kind(resolved)

@@ -804,7 +804,7 @@ def test_what_models_and_loaders_hand_out(link: Link, body: str) -> None:
 
 ROOTS = {
     "class M(torch.nn.Module):\n    def forward(self, x):\n        reveal(x.sum())\n": "parametrised 0 tensor, likely",
-    "class M(torch.nn.Module):\n    def forward(self, batch):\n        reveal(batch['a'])\n": "parametrised tensor, likely",
+    "class M(torch.nn.Module):\n    def forward(self, batch):\n        reveal(batch['x'])\n": "parametrised tensor, likely",
     "def my_loss(logits, labels):\n    reveal(labels == 1)\n": "parametrised bool tensor, likely",
     "def _f(x):\n    reveal(x)\n": "unknown",
     "def _f(x):\n    x.unsqueeze(0)\n    reveal(x)\n": "tensor, likely",
