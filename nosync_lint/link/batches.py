@@ -9,7 +9,7 @@ A field that may be one of those is `open`: a batch with trust 0, until its name
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from nosync_lint.index.records import Expr
@@ -80,7 +80,26 @@ class Batches:
         while iterable[0] == "call" and iterable[2]:  # enumerate(loader), tqdm(loader)
             iterable = iterable[2][0]
         name = str(iterable[-1]) if iterable[0] in ("name", "attr") else ""
-        return self.of("host") if self._is("loaders", name) else None
+        return self.of("loaded") if self._is("loaders", name) else None
+
+    def is_loader(self, dotted: str) -> bool:
+        """Whether an external class is one of data loaders."""
+        return self._is("loader_classes", dotted)
+
+    def of_loader(self, loader: Value) -> Value | None:
+        """What iterating over an instance gives, where that is a data loader."""
+        if not any(isinstance(ref, str) and self.is_loader(ref) for ref in loader.ref):
+            return None
+        return self.of(loader.where or "loaded")
+
+    @staticmethod
+    def loads_to(kwargs: Mapping[str, Value], call: Expr) -> str:
+        """Where the tensors live that a new data loader gives."""
+        switch = kwargs.get("pin_memory")
+        if switch is None:
+            rest = any(word is None for word, _ in call[3]) or any(arg[0] == "star" for arg in call[2])
+            return "loaded" if rest else "host"
+        return {True: "pinned", False: "host"}.get(switch.ref, "loaded") if switch.kind == "bool" else "loaded"
 
     def parameter(self, name: str, of_module: bool, declared: Value, why: Origin) -> Value | None:
         """What an argument of a hot root holds that is named like a batch, or like the input of a module."""

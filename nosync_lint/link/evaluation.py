@@ -275,9 +275,17 @@ class Evaluation(Names):
         """The arguments of a builtin; what yields data by its name and is not known, as an iterable of batches."""
         found = self._arguments(call, at)[0]
         for place, (expr, value) in enumerate(zip(call[2], found, strict=True)):
-            if value.kind == "unknown" and (batch := self.batches.loaded(expr)) is not None:
+            if value.kind in ("unknown", "object") and (batch := self._loaded(expr, value, at)) is not None:
                 found[place] = Value("iter", items=batch, trust=1)
         return found
+
+    def _loaded(self, expr: Expr, value: Value, at: At) -> Value | None:
+        """What iterating over an instance or something unknown gives, where that is a data loader or wraps one."""
+        while value.kind == "unknown" and expr[0] == "call" and expr[2]:  # tqdm(loader)
+            expr = expr[2][0]
+            value = self.evaluate(expr, at)
+        batch = self.batches.of_loader(self.dispatch.with_externs(value)) if value.kind == "object" else None
+        return batch or self.batches.loaded(expr)
 
     def destination(self, call: Expr, at: At) -> str | None:
         """Where a call that moves its receiver moves it to."""
@@ -300,6 +308,8 @@ class Evaluation(Names):
         last = name.rpartition(".")[2]
         if not last[:1].isupper():
             return UNKNOWN
+        if self.batches.is_loader(name):
+            return Value("object", self.batches.loads_to(self._arguments(call, at)[1], call), ref=(name,), trust=1)
         switch = self.operations.holds(name)
         if switch is None:
             return Value("object", ref=(name,), trust=1)
@@ -323,7 +333,7 @@ class Evaluation(Names):
     def subscript(self, base: Value, index: Expr, at: At) -> Value:
         """`tensor[index]`: same place and dtype class, and the rank where the index tells it."""
         shape = self.index_shape(index, at)
-        if base.where == "pinned" and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
+        if base.where in ("pinned", "loaded") and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
             base = base._replace(where="host")  # a copy, of which nothing says that it is pinned
         rank = None
         if base.rank is not None and shape.rank_change is not None:
@@ -447,7 +457,7 @@ class Evaluation(Names):
     def _eval_elem(self, expr: Expr, at: At) -> Value:
         value = self.records.positions(self.evaluate(expr[1], at))
         if value.kind in ("unknown", "object"):
-            return self.batches.loaded(expr[1]) or UNKNOWN
+            return self._loaded(expr[1], value, at) or UNKNOWN
         return value if is_open(value) else UNKNOWN if value.kind == "batch" else element(value)
 
     def _eval_item(self, expr: Expr, at: At) -> Value:

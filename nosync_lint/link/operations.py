@@ -94,8 +94,9 @@ class Operations:
         if row is None:
             return None
         result = self._result(name, row, operand, [operand, *args], kwargs)
-        if operand.where == "pinned" and result.where == "host" and (name in self._views or name.endswith("_")):
-            return result._replace(where="pinned")
+        kept = name in self._views or name.endswith("_")
+        if operand.where in ("pinned", "loaded") and result.where == "host" and kept:
+            return result._replace(where=operand.where)
         return result
 
     def knows(self, dotted: str) -> bool:

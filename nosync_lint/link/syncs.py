@@ -445,7 +445,7 @@ class Syncs:
                 return rows.get("upload", ""), trust
             if source.where == "pinned":
                 return (rows.get("upload_strided", "") if source.dense in gaps else ""), trust
-            return rows.get("upload_async", ""), trust
+            return rows.get("upload_async", ""), 0 if source.where == "loaded" else trust
         if far and source.where in (*ACCELERATED, None):
             trust = trust if source.accelerated else 0
             if waits:

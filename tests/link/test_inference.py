@@ -767,9 +767,9 @@ def test_a_tensor_argument_of_an_offered_function_lives_where_its_callers_tensor
 
 
 BATCHES = {
-    "for batch in train_loader:\n        reveal(batch['x'])": "host tensor, likely",
-    "for x, y in train_loader:\n        reveal(y)": "host tensor, likely",
-    "for i, batch in enumerate(loader):\n        reveal(batch['x'])": "host tensor, likely",
+    "for batch in train_loader:\n        reveal(batch['x'])": "loaded tensor, likely",
+    "for x, y in train_loader:\n        reveal(y)": "loaded tensor, likely",
+    "for i, batch in enumerate(loader):\n        reveal(batch['x'])": "loaded tensor, likely",
     "for batch in loader:\n        b = batch.to('cuda')\n        reveal(b.labels)": "device tensor, likely",
     "for batch in loader:\n        b = {k: v.cuda() for k, v in batch.items()}\n        reveal(b['x'])": "device tensor, likely",
     "for batch in loader:\n        b = {k: v.cuda() for k, v in batch['input'].items()}\n        reveal(b['x'])": (
