@@ -247,7 +247,8 @@ class Evaluation(Names):
             if name in loaders():
                 return Value("object", ref=(loaded(name, at.function.number, call[4]),), trust=1)
             if declared.kind == "tensor" and call[2]:
-                return _wrapped(declared, self.evaluate(call[2][0], at))
+                args = self._arguments(call, at)[0]
+                return self.operations.constructed(name, declared, args) or _wrapped(declared, args[0])
             return declared if declared.known else self._external(name, call, at)
         if callee.kind == "object":
             targets = self.dispatch.instances_run(callee)

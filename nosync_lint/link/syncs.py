@@ -407,7 +407,7 @@ class Syncs:
 
     def _copy(self, function: Function, site: CallSite, model: CopyModel, given: Given, base: Value) -> Iterator[Sync]:
         expr = given.find(model.source)
-        if expr is None or (expr[0] in ("list", "tuple") and not expr[1]):
+        if expr is None or _is_empty(expr):
             return
         at = At(function, site.seq, site.block)
         source = self._given_value(expr, site.call, at)
@@ -483,6 +483,13 @@ def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Ex
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
     found = (item for item, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items))
     return next(found, other)
+
+
+def _is_empty(expr: Expr) -> bool:
+    """Whether an expression is an empty literal, or what a constructor makes of one: there is nothing to copy."""
+    if expr[0] == "call" and len(expr[2]) == 1:
+        expr = expr[2][0]
+    return expr[0] in ("list", "tuple") and not expr[1]
 
 
 def _moved(value: Value) -> Value:
