@@ -89,10 +89,10 @@ class Evaluation(Names):
         solver = self.solver
         outer, solver.provisional = solver.provisional, False
         value = self._lookup(expr[1], at)
-        if value.kind in ("object", "unknown", "tensor", "number", "list"):
-            value = self.narrowed(expr, value, at)
-        elif value.kind == "batch":
+        if value.kind == "batch":
             value = self._field_told(value, expr, at)
+        if value.kind in ("object", "unknown", "tensor", "number", "list") or is_open(value):
+            value = self.narrowed(expr, value, at)
         if not solver.provisional:  # it rests on nothing unsettled
             self._named[key] = value
             solver.provisional = outer
@@ -105,7 +105,7 @@ class Evaluation(Names):
 
     def _eval_attr(self, expr: Expr, at: At) -> Value:
         value = self._field_told(self.attribute(self.evaluate(expr[1], at), expr[2], at), expr, at)
-        if value.kind in ("object", "unknown", "tensor"):
+        if value.kind in ("object", "unknown", "tensor") or is_open(value):
             value = self.narrowed(expr, value, at)
         return value
 

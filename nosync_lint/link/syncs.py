@@ -357,7 +357,11 @@ class Syncs:
             return None
         for expr in listed:
             value = value_of(expr, at)
-            if value.kind == "tensor" and value.where == "host" and (model.rank is None or value.rank == model.rank):
+            if (
+                value.kind == "tensor"
+                and value.where in ("host", "loaded")
+                and (model.rank is None or value.rank == model.rank)
+            ):
                 return value, expr
         return None
 

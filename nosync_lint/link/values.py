@@ -44,7 +44,7 @@ class Value(NamedTuple):
     known yet).
 
     `where` (tensors, devices and objects that hold tensors): device, parametrised, host (not pinned), pinned, loaded
-    (from a data loader: on the host, pinned or not), meta, or None.
+    (on the host, pinned or not, as what comes from a data loader), meta, or None.
     `dtype`: bool, int, float, or number for an int or float.
     `ref`: the class numbers or external names of an object or class, the function numbers of a function, the dotted
     name of a module or external symbol, the value of a constant, the exact name of a dtype or of that of a tensor where
@@ -177,7 +177,8 @@ def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
     if not complete:
         return None, 2
     if far:
-        return next(name for name in ("host", "loaded", "pinned") if name in places), 2
+        hosts = HOST & set(places)
+        return next(iter(hosts)) if len(hosts) == 1 else "loaded", 2
     return "meta", 2
 
 
