@@ -93,7 +93,7 @@ def _cure(site: Sync) -> str:
     typed = name.endswith("Tensor")
     device = f"{of}.device" if of else words.get("device") or ('"cuda"' if typed else "device")
     dtype = f"{of}.dtype" if of else words.get("dtype")
-    if site.operand.kind == "numpy" or site.operand.where == "host":
+    if site.operand.kind == "numpy" or site.operand.where in ("host", "loaded"):
         made = f"torch.from_numpy({data})" if site.operand.kind == "numpy" else receiver(data)
         return f"{made}.pin_memory().to({device}, {f'{dtype}, ' if dtype else ''}non_blocking=True)"
     on_host = "" if of or typed or "device" in words else 'device="cpu", '

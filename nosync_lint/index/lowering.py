@@ -151,6 +151,8 @@ class Lowering(ExpressionLowering):
             managers.append(manager)
             if item.optional_vars is not None:
                 self._bind(item.optional_vars, ("enter", manager))
+            elif manager[0] != "call":  # a call is a place of its own
+                self._define("", ("enter", manager), item.context_expr.lineno)
         self._enter("with", ("tuple", tuple(managers)), node.body)
 
     def _try(self, node: ast.Try | ast.TryStar) -> None:

@@ -13,9 +13,9 @@ Expressions are nested tuples whose first item names the form:
 
 Definitions of local names use these besides: ("elem", iterable) for a loop variable, ("item", value, i) for
 an unpacked position (from the end where it is negative), ("rest", value, start, stop) for the starred one (`stop`
-0 or negative), ("enter", manager) for `with ... as`, ("aug", op, old, value), ("func", i), ("class", i),
-("import", module, name, level). Comprehension variables are renamed (`x` to `x~3`), so that a name has one
-meaning in a function and definitions can be searched by scanning.
+0 or negative), ("enter", manager) for `with ... as` (under "" where nothing is bound and the manager is no call),
+("aug", op, old, value), ("func", i), ("class", i), ("import", module, name, level). Comprehension variables are
+renamed (`x` to `x~3`), so that a name has one meaning in a function and definitions can be searched by scanning.
 """
 
 from __future__ import annotations

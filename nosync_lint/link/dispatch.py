@@ -8,7 +8,7 @@ from nosync_lint.link.calls import Target
 from nosync_lint.link.project import Class, Function, Project
 from nosync_lint.link.values import Value
 
-_OF_BUILTINS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set, int, float, io.TextIOWrapper)))
+OF_BUILTINS = frozenset().union(*map(dir, (str, bytes, list, tuple, dict, set, int, float, io.TextIOWrapper)))
 """What texts, containers, numbers and files answer to, whatever class of a project does as well."""
 
 
@@ -74,5 +74,5 @@ class Dispatch:
             methods = {method.cls for method in self.project.methods_by_name.get(name, ()) if method.cls is not None}
             owners = sorted(writers | methods, key=lambda cls: cls.number)
             tops = [cls for cls in owners if all(cls in other.mro for other in owners)]
-            self._families[name] = tops[0] if tops and len(name) > 2 and name not in _OF_BUILTINS else None
+            self._families[name] = tops[0] if tops and len(name) > 2 and name not in OF_BUILTINS else None
         return self._families[name]

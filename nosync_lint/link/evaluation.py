@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from nosync_lint.index.records import Expr
-from nosync_lint.link.batches import Batches, tensor_of, unpacked
+from nosync_lint.link.batches import Batches, is_open, of_both, tensor_of, unpacked
 from nosync_lint.link.builtin_calls import builtin_call, container_call, container_item
 from nosync_lint.link.call_results import CallResults
 from nosync_lint.link.cxx_models import loaded, loaders
+from nosync_lint.link.dispatch import OF_BUILTINS
+from nosync_lint.link.field_uses import FieldUses
 from nosync_lint.link.flow import enclosing
 from nosync_lint.link.indexing import IndexShape, index_part, kept_dense
 from nosync_lint.link.names import At, Names
@@ -38,6 +40,7 @@ class Evaluation(Names):
     ) -> None:
         super().__init__(project, operations, solver, elsewhere)
         self.batches = Batches(operations)
+        self._uses = FieldUses(project, operations, self.batches)
         self.records = RecordFields(project, self._field)
         self._same: dict[tuple[int, str], Value | Node] = {}
         self._results = CallResults(self)
@@ -52,7 +55,12 @@ class Evaluation(Names):
     def value(self, expr: Expr, at: At) -> Value:
         """What an expression is at a place."""
         found = self.evaluate(expr, at)
-        return UNKNOWN if found.kind == "bottom" else found
+        return UNKNOWN if found.kind == "bottom" else tensor_of(found) if is_open(found) else found
+
+    def receiver(self, expr: Expr, method: str, at: At) -> Value:
+        """What the receiver of a method is: a tensor where a field may be anything and only tensors have the method."""
+        found = self.evaluate(expr, at)
+        return found.items if is_open(found) and method not in OF_BUILTINS else self.value(expr, at)
 
     def evaluate(self, expr: Expr, at: At) -> Value:
         """The value of an expression by what the previous round knew."""
@@ -72,7 +80,8 @@ class Evaluation(Names):
         if same:
             if isinstance(same, Value):
                 return same
-            return self._arguments_given.get(same) or self.solver.read(same)
+            found = self._arguments_given.get(same) or self.solver.read(same)
+            return self._field_told(found, expr, at) if found.kind == "batch" else found
         key = (number, name, at.seq, at.block)
         value = self._named.get(key)
         if value is not None:
@@ -80,16 +89,23 @@ class Evaluation(Names):
         solver = self.solver
         outer, solver.provisional = solver.provisional, False
         value = self._lookup(expr[1], at)
-        if value.kind in ("object", "unknown", "tensor", "number", "list"):
+        if value.kind == "batch":
+            value = self._field_told(value, expr, at)
+        if value.kind in ("object", "unknown", "tensor", "number", "list") or is_open(value):
             value = self.narrowed(expr, value, at)
         if not solver.provisional:  # it rests on nothing unsettled
             self._named[key] = value
             solver.provisional = outer
         return value
 
+    def _field_told(self, value: Value, expr: Expr, at: At) -> Value:
+        """A field of a batch by its name and its uses."""
+        told = self._uses.told(value, expr, at.function)
+        return self.by_name(told, expr[1]) if expr[0] == "name" else told
+
     def _eval_attr(self, expr: Expr, at: At) -> Value:
-        value = self.attribute(self.evaluate(expr[1], at), expr[2], at)
-        if value.kind in ("object", "unknown", "tensor"):
+        value = self._field_told(self.attribute(self.evaluate(expr[1], at), expr[2], at), expr, at)
+        if value.kind in ("object", "unknown", "tensor") or is_open(value):
             value = self.narrowed(expr, value, at)
         return value
 
@@ -164,11 +180,13 @@ class Evaluation(Names):
     def _method_call(self, base: Value, name: str, call: Expr, at: At) -> Value | None:
         operations = self.operations
         if base.kind == "tensor" and self.batches.is_record_method(name):
-            base = Value("batch", items=base, trust=min(base.trust, 1))  # a field may be a record itself
+            base = Value("batch", ref="tensors", items=base, trust=min(base.trust, 1))  # a field may be a record itself
         if base.kind == "batch":
             found = self.batches.method(base, name, self._arguments(call, at)[0], call)
             if found is not None:
                 return found
+            if is_open(base) and name in OF_BUILTINS:
+                return UNKNOWN  # a text or a list has it, too
             base = base.items
         if base.kind == "tensor":
             return operations.method(name, base, *self._arguments(call, at)) or UNKNOWN
@@ -179,7 +197,7 @@ class Evaluation(Names):
         if base.kind == "unknown" and operations.moves(name):
             where = self.destination(call, at)
             if where is not None:
-                return self.batches.of(where)
+                return self.batches.of(where, "rows")
         if base.kind == "unknown" and operations.may_imply_tensor(name):
             args, kwargs = self._arguments(call, at)
             if operations.implies_tensor(name, args, kwargs):
@@ -218,6 +236,8 @@ class Evaluation(Names):
                 return made
             if self.operations.knows(name):
                 args, kwargs = self._arguments(call, at)
+                if self.operations.takes_tensor(name) and call[2] and is_open(first := self.evaluate(call[2][0], at)):
+                    args[0] = first.items
                 factory = self.operations.is_factory(name) and "device" not in kwargs
                 ambient = self._ambient(at) if factory else None
                 found = self.operations.function(name, args, {**kwargs, "device": ambient} if ambient else kwargs)
@@ -227,7 +247,8 @@ class Evaluation(Names):
             if name in loaders():
                 return Value("object", ref=(loaded(name, at.function.number, call[4]),), trust=1)
             if declared.kind == "tensor" and call[2]:
-                return _wrapped(declared, self.evaluate(call[2][0], at))
+                args = self._arguments(call, at)[0]
+                return self.operations.constructed(name, declared, args) or _wrapped(declared, args[0])
             return declared if declared.known else self._external(name, call, at)
         if callee.kind == "object":
             targets = self.dispatch.instances_run(callee)
@@ -235,7 +256,7 @@ class Evaluation(Names):
             if value.kind != "unknown":
                 return value
             if not targets and at.function.is_self(call[1]):
-                return self.batches.of("parametrised")  # a mixin of models calls the model that it is part of
+                return self.batches.of("parametrised", "tensors")  # a mixin calls the model that it is part of
             return self.batches.of_external(self.dispatch.with_externs(callee), call) or UNKNOWN
         if callee.kind == "unknown":
             return self.batches.called(call[1], call) or UNKNOWN
@@ -255,9 +276,17 @@ class Evaluation(Names):
         """The arguments of a builtin; what yields data by its name and is not known, as an iterable of batches."""
         found = self._arguments(call, at)[0]
         for place, (expr, value) in enumerate(zip(call[2], found, strict=True)):
-            if value.kind == "unknown" and (batch := self.batches.loaded(expr)) is not None:
+            if value.kind in ("unknown", "object") and (batch := self._loaded(expr, value, at)) is not None:
                 found[place] = Value("iter", items=batch, trust=1)
         return found
+
+    def _loaded(self, expr: Expr, value: Value, at: At) -> Value | None:
+        """What iterating over an instance or something unknown gives, where that is a data loader or wraps one."""
+        while value.kind == "unknown" and expr[0] == "call" and expr[2]:  # tqdm(loader)
+            expr = expr[2][0]
+            value = self.evaluate(expr, at)
+        batch = self.batches.of_loader(self.dispatch.with_externs(value)) if value.kind == "object" else None
+        return batch or self.batches.loaded(expr)
 
     def destination(self, call: Expr, at: At) -> str | None:
         """Where a call that moves its receiver moves it to."""
@@ -280,6 +309,8 @@ class Evaluation(Names):
         last = name.rpartition(".")[2]
         if not last[:1].isupper():
             return UNKNOWN
+        if self.batches.is_loader(name):
+            return Value("object", self.batches.loads_to(self._arguments(call, at)[1], call), ref=(name,), trust=1)
         switch = self.operations.holds(name)
         if switch is None:
             return Value("object", ref=(name,), trust=1)
@@ -294,7 +325,7 @@ class Evaluation(Names):
         if base.kind == "batch":
             item = self.batches.item(base, expr[2])
             if item is not None:
-                return item
+                return self._uses.told(item, expr, at.function)
             base = base.items
         if base.kind == "tensor":
             return self.subscript(base, expr[2], at)
@@ -303,7 +334,7 @@ class Evaluation(Names):
     def subscript(self, base: Value, index: Expr, at: At) -> Value:
         """`tensor[index]`: same place and dtype class, and the rank where the index tells it."""
         shape = self.index_shape(index, at)
-        if base.where == "pinned" and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
+        if base.where in ("pinned", "loaded") and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
             base = base._replace(where="host")  # a copy, of which nothing says that it is pinned
         rank = None
         if base.rank is not None and shape.rank_change is not None:
@@ -350,18 +381,21 @@ class Evaluation(Names):
     def _eval_bin(self, expr: Expr, at: At) -> Value:
         if any(part[0] == "const" and isinstance(part[1], str) for part in expr[2:4]):
             return Value("str")  # whatever the other side would be taken for: no tensor is added to a text
-        left, right = tensor_of(self.evaluate(expr[2], at)), tensor_of(self.evaluate(expr[3], at))
+        left, right = self.evaluate(expr[2], at), self.evaluate(expr[3], at)
         if left.kind == "list" and expr[1] == "*":
             return left._replace(items=left.items if isinstance(left.items, Value) else vote(left.items or ()))
-        return self.operations.binary(expr[1], left, right)
+        return of_both(lambda one, other: self.operations.binary(expr[1], one, other), left, right)
 
     def _eval_aug(self, expr: Expr, at: At) -> Value:
         return self._eval_bin(expr, at)
 
     def _eval_unary(self, expr: Expr, at: At) -> Value:
-        value = tensor_of(self.evaluate(expr[2], at))
+        value = self.evaluate(expr[2], at)
         if expr[1] == "not":
             return Value("bool")
+        if is_open(value):
+            return value
+        value = tensor_of(value)
         return (
             value._replace(ref=None) if value.kind in ("int", "float", "tensor", "number", "bool", "numpy") else value
         )
@@ -372,9 +406,7 @@ class Evaluation(Names):
     def _eval_cmp(self, expr: Expr, at: At) -> Value:
         if expr[1][0] in ("is", "is not", "in", "not in"):
             return Value("bool")
-        left = tensor_of(self.evaluate(expr[2], at))
-        right = tensor_of(self.evaluate(expr[3][0], at))
-        return self.operations.compare(left, right)
+        return of_both(self.operations.compare, self.evaluate(expr[2], at), self.evaluate(expr[3][0], at))
 
     def _eval_ifexp(self, expr: Expr, at: At) -> Value:
         return vote([self.evaluate(expr[2], at), self.evaluate(expr[3], at)])
@@ -426,8 +458,8 @@ class Evaluation(Names):
     def _eval_elem(self, expr: Expr, at: At) -> Value:
         value = self.records.positions(self.evaluate(expr[1], at))
         if value.kind in ("unknown", "object"):
-            return self.batches.loaded(expr[1]) or UNKNOWN
-        return UNKNOWN if value.kind == "batch" else element(value)
+            return self._loaded(expr[1], value, at) or UNKNOWN
+        return value if is_open(value) else UNKNOWN if value.kind == "batch" else element(value)
 
     def _eval_item(self, expr: Expr, at: At) -> Value:
         value = self.records.positions(self.evaluate(expr[1], at))

@@ -10,9 +10,8 @@ from nosync_lint.finding import Heat, Hop
 from nosync_lint.index.records import Block, CallSite, Expr, row_of, rows_of
 from nosync_lint.link.configured import Configured, Patterns, Told
 from nosync_lint.link.flow import enclosing
+from nosync_lint.link.implicit_calls import ImplicitCalls
 from nosync_lint.link.inference import Inference
-from nosync_lint.link.names import At
-from nosync_lint.link.parts import placed, within
 from nosync_lint.link.project import Class, Function, Project, called_name, uncalled
 from nosync_lint.models import any_of, load
 
@@ -299,7 +298,7 @@ class HeatMap:
         self.resolved = self.unresolved = 0
         self.hot: dict[int, Step] = {}
         self._interesting = self._called_names()
-        self._property_names = frozenset(f.record.name for f in project.functions if f.is_property and _does_more(f))
+        self._implicit = ImplicitCalls(project, inference)
         self.hot = self._spread([f for f in project.functions if roots.is_hot(f)])
         counted = self.resolved, self.unresolved  # on the way from hot roots
         warm = [f for f in project.functions if f.number not in self.hot and roots.why_warm(f) is not None]
@@ -362,7 +361,7 @@ class HeatMap:
                     self.unresolved += not targets
                     for target in targets:
                         self._follow(function, site, target.function, reached, following)
-                for site, method in self._properties(function):
+                for site, method in self._unnamed(function):
                     self._follow(function, site, method.number, reached, following)
             reached.update(following)
             frontier = [self._project.functions[number] for number in sorted(following)]
@@ -382,24 +381,23 @@ class HeatMap:
             return
         following[number] = Step(function, site)
 
-    def _properties(self, function: Function) -> Iterator[tuple[CallSite, Function]]:
-        """The properties that a function reads: calls that do not look like it."""
-        record = function.record
-        for expr, seq, block, pos in placed(record):
-            if self.roots.rare_block(function, block) is not None:
-                continue
-            for part in within(expr, calls=False):
-                if part[0] == "attr" and part[2] in self._property_names:
-                    for method in self._inference.properties(part, At(function, seq, block)):
-                        yield CallSite(("call", part, (), (), pos), seq, block, pos), method
+    def _unnamed(self, function: Function) -> Iterator[tuple[CallSite, Function]]:
+        """The properties and special methods that a function runs: calls that do not look like it."""
+        return self._implicit.of(function, lambda block: self.roots.rare_block(function, block) is None)
 
     def calls(self, function: Function) -> Iterator[tuple[CallSite, Function]]:
         """The calls of a hot function along which heat flows, with what they run."""
         for site in self._followed(function):
             for target in self._inference.targets(function, site):
                 callee = self._project.functions[target.function]
-                if callee.number in self.hot and not self.roots.is_cold(callee) and not self.roots.elsewhere(callee):
+                if self._takes_heat(callee):
                     yield site, callee
+        for site, method in self._unnamed(function):
+            if self._takes_heat(method):
+                yield site, method
+
+    def _takes_heat(self, callee: Function) -> bool:
+        return callee.number in self.hot and not self.roots.is_cold(callee) and not self.roots.elsewhere(callee)
 
     def below(self, roots: Sequence[Function]) -> frozenset[int]:
         """The hot functions that these reach, themselves included."""
@@ -407,8 +405,7 @@ class HeatMap:
         pending = sorted(found)
         for number in pending:  # grows while it is walked
             function = self._project.functions[number]
-            reached = [callee.number for _, callee in (*self.calls(function), *self._properties(function))]
-            for callee in reached:
+            for callee in (one.number for _, one in self.calls(function)):
                 if callee in self.hot and callee not in found:
                     found.add(callee)
                     pending.append(callee)
@@ -439,12 +436,6 @@ def _told(manager: Expr, function: Function) -> tuple[int, str]:
     given = [value for name, value in kwargs if name == "reason"] or list(args[:1])
     reason = given[0][1] if given and given[0][0] == "const" and isinstance(given[0][1], str) else ""
     return row_of(pos), reason
-
-
-def _does_more(function: Function) -> bool:
-    """Whether a property does more than hand out what is there: only then does it matter that it runs."""
-    record = function.record
-    return bool(record.calls or record.writes or any(site.form != "test" for site in record.sites))
 
 
 def _in_loops(function: Function, block: int) -> str:

@@ -129,7 +129,7 @@ class Inference(Evaluation):
         if root and (value.kind in ("unknown", "bottom") or (value.kind == "dict" and not _is_placed(value))):
             why = Origin(function.module.number, row, f"batch `{parameter.name}` of a hot root", argument=True)
             of_module = function.cls is not None and self.operations.module_type in function.cls.externs
-            return self.batches.parameter(parameter.name, of_module, why) or value
+            return self.batches.parameter(parameter.name, of_module, value, why) or value
         held = value.items if value.kind in ("dict", "list", "tuple") else value
         if not isinstance(held, Value) or held.kind != "tensor" or held.where is not None:
             return value

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from nosync_lint.link.dtypes import Dtypes, element_of, of_data, promoted
-from nosync_lint.link.values import ACCELERATED, HOST, UNKNOWN, Value, alternatives, vote
+from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, alternatives, vote
 from nosync_lint.models import any_of, load
 
 Keywords = Mapping[str, Value]
@@ -94,8 +94,9 @@ class Operations:
         if row is None:
             return None
         result = self._result(name, row, operand, [operand, *args], kwargs)
-        if operand.where == "pinned" and result.where == "host" and (name in self._views or name.endswith("_")):
-            return result._replace(where="pinned")
+        kept = name in self._views or name.endswith("_")
+        if operand.where in ("pinned", "loaded") and result.where == "host" and kept:
+            return result._replace(where=operand.where)
         return result
 
     def knows(self, dotted: str) -> bool:
@@ -105,7 +106,15 @@ class Operations:
     def is_factory(self, dotted: str) -> bool:
         """Whether an external function makes a tensor where `device=` or the ambient device says."""
         row = self.functions.get(dotted)
-        return row is not None and row.get("where") == "argument"
+        return row is not None and row.get("where") in ("argument", "data")
+
+    def constructed(self, dotted: str, declared: Value, data: Sequence[Value]) -> Value | None:
+        """What calling an external tensor class gives, where that says more than the class: data is put on the host."""
+        made = self.types["constructors"]
+        if dotted not in made["host"] and not (dotted in made["data"] and all(map(_is_data, data))):
+            return None
+        rank = _data_rank(data[0]) if len(data) == 1 and data[0].kind not in NUMBERS else _shape_rank(list(data), {})
+        return declared._replace(where="host", rank=rank, dense=True)
 
     def holds(self, dotted: str) -> str | None:
         """The switch of an external class whose instances keep the tensors they are made of; None for other classes."""
@@ -118,6 +127,15 @@ class Operations:
     def passes(self, name: str) -> bool:
         """Whether a method of an object that is not known hands its first argument through."""
         return name in self.conventions["passes"]
+
+    def has_method(self, name: str) -> bool:
+        """Whether tensors have a method of this name that some row knows."""
+        return name in self.methods
+
+    def takes_tensor(self, dotted: str) -> bool:
+        """Whether an external function is one of tensors: it computes something of its first argument, a tensor."""
+        row = self.functions.get(dotted)
+        return row is not None and row.get("where") in ("operand", "view")
 
     def only_tensors_have(self, name: str) -> bool:
         """Whether a method is one that nothing but a tensor has."""
@@ -179,6 +197,8 @@ class Operations:
 
     def compare(self, left: Value, right: Value) -> Value:
         """`==`, `<` and the like: a bool tensor where a tensor takes part, and not known where one may."""
+        if "str" in (left.kind, right.kind) or "none" in (left.kind, right.kind):
+            return Value("bool")  # no element is one
         result = self.binary("+", left, right)
         if result.kind == "tensor":
             return result._replace(dtype="bool", ref="bool")
@@ -237,10 +257,10 @@ class Operations:
 
     def _where(self, form: Any, operand: Value, args: Sequence[Value], kwargs: Keywords) -> tuple[str | None, int, Any]:
         given = kwargs.get("device")
-        if form in ("argument", "like") and given is not None and given.kind != "none":
+        if form in ("argument", "like", "data") and given is not None and given.kind != "none":
             where = self.device(given)
             trust = 2 if given.known and (given.where or given.ref is not None) else 1
-            trust = 0 if where in HOST and given.trust < 2 and form == "like" else trust
+            trust = 0 if where in HOST and given.trust < 2 and form != "argument" else trust
             if where == "host":
                 return _pinned(kwargs, trust)
             return where, min(trust, 1) if where == "parametrised" else trust, None
@@ -248,6 +268,8 @@ class Operations:
             return _pinned(kwargs, 2)
         if form in ("host", "pinned", "device"):
             return form, max(operand.trust, 1) if operand.kind == "tensor" else 2, None
+        if form == "data" and _is_data(operand):
+            return "host", operand.trust, None
         if form == "view" and operand.kind == "tensor" and operand.where is not None:
             return operand.where, operand.trust, operand.why
         if form == "move":
@@ -437,6 +459,11 @@ def _plain(op: str, left: Value, right: Value) -> Value:
             items = value.items if isinstance(value.items, Value) else vote(value.items) if value.items else None
             return Value(value.kind, items=items)
     return UNKNOWN
+
+
+def _is_data(value: Value) -> bool:
+    """Whether a value is Python data or an array: what is made of it is made on the host."""
+    return value.kind in ("list", "tuple", "numpy", *NUMBERS)
 
 
 def _data_rank(value: Value) -> int | None:

@@ -170,7 +170,7 @@ class Syncs:
             if holder.kind == "tensor":
                 if holder.accelerated:
                     yield self._at(function, site, self._waits("d2h.contains", holder), holder, rights[0])
-            elif holder.kind in ("list", "tuple"):
+            elif holder.kind in ("list", "tuple") and element(holder).kind not in ("str", "none"):
                 for value in (self._inference.value(left, at), element(holder)):
                     if value.accelerated:
                         verdict = self._semantics.verdict("d2h.in_list", min(value.trust, 1), "elements are compared")
@@ -245,7 +245,7 @@ class Syncs:
         if func[0] == "attr":
             name = func[2]
             known = name in models.methods or name in models.copy_methods or name in models.members
-            base = self._inference.value(func[1], at) if known else UNKNOWN
+            base = self._inference.receiver(func[1], name, at) if known else UNKNOWN
             if known and base.kind not in ("module", "extern"):
                 rows = tuple(self._of_receiver(name, base, func[1]))
                 return Modelled(Given(call, func[1]), base, models.copy_methods.get(name), rows)
@@ -331,7 +331,7 @@ class Syncs:
         for expr in listed:
             if expr[0] == "const":
                 continue
-            value = value_of(expr, at)
+            value = self._given_value(expr, call, at)
             if model.rank == 0 and value.kind in ("tuple", "list"):
                 value = _sized(value)
             if model.rank is not None and value.rank is not None and value.rank > model.rank:
@@ -344,13 +344,24 @@ class Syncs:
                 unknown = unknown or (value, expr)
         return unknown
 
+    def _given_value(self, expr: Expr, call: Expr, at: At) -> Value:
+        """What an argument of a call is, or its receiver."""
+        func = call[1]
+        if func[0] == "attr" and func[1] is expr:
+            return self._inference.receiver(expr, func[2], at)
+        return self._inference.value(expr, at)
+
     def _host_operand(self, model: CallModel, given: Given, listed: list[Expr], at: At) -> tuple[Value, Expr] | None:
         value_of = self._inference.value
         if model.beside and not any(value_of(expr, at).accelerated for expr in given.all):
             return None
         for expr in listed:
             value = value_of(expr, at)
-            if value.kind == "tensor" and value.where == "host" and (model.rank is None or value.rank == model.rank):
+            if (
+                value.kind == "tensor"
+                and value.where in ("host", "loaded")
+                and (model.rank is None or value.rank == model.rank)
+            ):
                 return value, expr
         return None
 
@@ -400,10 +411,10 @@ class Syncs:
 
     def _copy(self, function: Function, site: CallSite, model: CopyModel, given: Given, base: Value) -> Iterator[Sync]:
         expr = given.find(model.source)
-        if expr is None or (expr[0] in ("list", "tuple") and not expr[1]):
+        if expr is None or _is_empty(expr):
             return
         at = At(function, site.seq, site.block)
-        source = self._inference.value(expr, at)
+        source = self._given_value(expr, site.call, at)
         target = base if model.into else self._inference.value(site.call, at)
         held = _moved(target)
         if source.kind == "object":
@@ -438,7 +449,7 @@ class Syncs:
                 return rows.get("upload", ""), trust
             if source.where == "pinned":
                 return (rows.get("upload_strided", "") if source.dense in gaps else ""), trust
-            return rows.get("upload_async", ""), trust
+            return rows.get("upload_async", ""), 0 if source.where == "loaded" else trust
         if far and source.where in (*ACCELERATED, None):
             trust = trust if source.accelerated else 0
             if waits:
@@ -476,6 +487,13 @@ def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Ex
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
     found = (item for item, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items))
     return next(found, other)
+
+
+def _is_empty(expr: Expr) -> bool:
+    """Whether an expression is an empty literal, or what a constructor makes of one: there is nothing to copy."""
+    if expr[0] == "call" and len(expr[2]) == 1:
+        expr = expr[2][0]
+    return expr[0] in ("list", "tuple") and not expr[1]
 
 
 def _moved(value: Value) -> Value:

@@ -192,7 +192,12 @@ class Trails:
         return name
 
 
-_PLACES = {"device": " of the accelerator", "parametrised": " that is given as parameter", "host": " of the host"}
+_PLACES = {
+    "device": " of the accelerator",
+    "parametrised": " that is given as parameter",
+    "host": " of the host",
+    "loaded": " of the host",
+}
 
 
 def _divided(sources: Sequence[Source], value: Value) -> tuple[list[Source], list[Source]]:

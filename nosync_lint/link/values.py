@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nosync_lint.finding import Confidence
 
-HOST = frozenset({"host", "pinned"})
+HOST = frozenset({"host", "pinned", "loaded"})
 ACCELERATED = frozenset({"device", "parametrised"})
 NUMBERS = frozenset({"int", "float", "bool", "number"})
 MAX_TEXTS = 4
@@ -43,7 +43,8 @@ class Value(NamedTuple):
     function, method, module, extern, batch (a tensor, or a record of tensors like `items`), unknown, or bottom (not
     known yet).
 
-    `where` (tensors, devices and objects that hold tensors): device, parametrised, host, pinned, meta, or None.
+    `where` (tensors, devices and objects that hold tensors): device, parametrised, host (not pinned), pinned, loaded
+    (on the host, pinned or not, as what comes from a data loader), meta, or None.
     `dtype`: bool, int, float, or number for an int or float.
     `ref`: the class numbers or external names of an object or class, the function numbers of a function, the dotted
     name of a module or external symbol, the value of a constant, the exact name of a dtype or of that of a tensor where
@@ -115,6 +116,9 @@ def vote(values: Iterable[Value]) -> Value:
     if not resolved:
         return NONE if all(value.kind == "none" for value in voters) else UNKNOWN
     doubted = any(value.kind == "unknown" for value in voters)
+    sure = [value for value in resolved if value.kind != "batch" or value.trust]
+    if len(sure) < len(resolved) and any(value.kind in ("tensor", "batch") for value in sure):
+        resolved, doubted = sure, True  # a field of a batch that may be anything says no more
     winners, trust = resolved, 1 if doubted else 2
     if len({value.kind for value in resolved}) > 1:
         winners, agreed = _vote_kind(resolved)
@@ -173,7 +177,8 @@ def _vote_where(winners: list[Value]) -> tuple[str | None, int]:
     if not complete:
         return None, 2
     if far:
-        return ("host" if "host" in places else "pinned"), 2
+        hosts = HOST & set(places)
+        return next(iter(hosts)) if len(hosts) == 1 else "loaded", 2
     return "meta", 2
 
 
@@ -186,7 +191,8 @@ def _join(a: Value, b: Value) -> Value:
         ref = a.ref if a.ref == b.ref and len(a.ref) == 1 else tuple(sorted({*a.ref, *b.ref}, key=repr))
         if len(ref) > MAX_CLASSES:
             return UNKNOWN
-        return Value(kind, ref=ref, items=a.items, trust=trust, exact=a.exact and b.exact, why=why)
+        where = a.where if a.where == b.where else None
+        return Value(kind, where, ref=ref, items=a.items, trust=trust, exact=a.exact and b.exact, why=why)
     if kind in ("extern", "module") and a.ref != b.ref:
         return UNKNOWN
     if kind == "str" and a.ref != b.ref and a.ref is not None and b.ref is not None:

@@ -163,6 +163,7 @@ def describe(value: Value) -> str:
         "parametrised": " on a device that is given as parameter",
         "host": " on the host",
         "pinned": " in pinned host memory",
+        "loaded": " on the host",
         "meta": " on meta",
         None: "",
     }[value.where]

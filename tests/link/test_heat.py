@@ -309,3 +309,92 @@ def test_what_is_compiled_for_the_device_never_runs_on_the_host(link: Link) -> N
     elsewhere = linked.program.roots.elsewhere
     names = {f.record.name for f in linked.program.project.functions if f.record.form == "function" and elsewhere(f)}
     assert names == {"kernel", "helper", "other", "inner"}
+
+
+IMPLICIT = {
+    "a call of the instance": ("__call__", "o()"),
+    "a call of a parameter": ("__call__", "given(1)"),
+    "a loop": ("__iter__", "for _ in o: pass"),
+    "the steps of a loop": ("__next__", "for _ in stepped: pass"),
+    "a comprehension": ("__iter__", "x = [y for y in o]"),
+    "a list": ("__iter__", "x = list(o)"),
+    "membership": ("__contains__", "x = 3 in o"),
+    "entering": ("__enter__", "with o: pass"),
+    "leaving": ("__exit__", "with o: pass"),
+    "a manager that is made there": ("__exit__", "with O(): pass"),
+    "a manager under a name": ("__exit__", "with O() as x: pass"),
+    "a manager in an attribute": ("__exit__", "with held.o: pass"),
+    "an operator": ("__add__", "x = o + 1"),
+    "an operator of the other side": ("__radd__", "x = 1 + o"),
+    "an operator in place": ("__iadd__", "o += 1"),
+    "a comparison": ("__lt__", "x = o < 1"),
+    "a sign": ("__neg__", "x = -o"),
+    "the length": ("__len__", "x = len(o)"),
+    "an item": ("__getitem__", "x = o[0]"),
+    "a store": ("__setitem__", "o[0] = 1"),
+    "a truth test": ("__bool__", "if o: pass"),
+    "a negated test": ("__bool__", "x = not o"),
+    "a conversion": ("__int__", "x = int(o)"),
+}
+
+
+@pytest.mark.parametrize(("method", "statement"), IMPLICIT.values(), ids=IMPLICIT.keys())
+def test_heat_follows_special_methods(link: Link, method: str, statement: str) -> None:
+    text = f"""
+class O:
+    def {method}(self, *args):
+        return len(args)
+class Stepped:
+    def __iter__(self): return self
+    def __next__(self): return 1
+class Held:
+    def __init__(self): self.o = O()
+def step(given: O, held: Held):  # nosync-lint: hot
+    o, stepped = O(), Stepped()
+    {statement}
+"""
+    name = "Stepped" if "stepped" in statement else "O"
+    assert heat(link(text), f"{name}.{method}") == "hot"
+
+
+def test_the_truth_of_an_instance_is_its_length_where_it_has_nothing_else(link: Link) -> None:
+    text = "class O:\n    def __len__(self): return 1\ndef step():  # nosync-lint: hot\n    if O(): pass\n"
+    assert heat(link(text), "O.__len__") == "hot"
+
+
+@pytest.mark.parametrize(
+    "statement", ["x = o + 1", "o[0] = 1", "with o: pass", "for x in o: pass", "x = len(o)", "o()"]
+)
+def test_special_methods_of_what_is_not_known_stay_cold(link: Link, statement: str) -> None:
+    methods = ("__add__", "__getitem__", "__enter__", "__exit__", "__iter__", "__len__", "__call__")
+    body = "\n".join(f"    def {method}(self, *args): return 1" for method in methods)
+    found = heats(link(f"class O:\n{body}\ndef step(o):  # nosync-lint: hot\n    {statement}\n"))
+    assert {found[f"O.{method}"] for method in methods} == {"unreached"}
+
+
+def test_a_store_does_not_read_the_item(link: Link) -> None:
+    text = """
+class O:
+    def __getitem__(self, i): return 1
+    def __setitem__(self, i, value): pass
+def step(o: O):  # nosync-lint: hot
+    o[0] = 1
+"""
+    assert heat(link(text), "O.__getitem__") == "unreached"
+
+
+def test_the_call_tree_shows_special_methods(link: Link) -> None:
+    text = """
+class Timer:
+    def __enter__(self): return self
+    def __exit__(self, *args): torch.cuda.synchronize()
+def step():  # nosync-lint: hot
+    with Timer():
+        x = 1
+"""
+    program = link(text).program
+    names = {name.record.qualname: name for name in program.project.functions}
+    assert [callee.record.qualname for _, callee in program.heat.calls(names["step"])] == [
+        "Timer.__enter__",
+        "Timer.__exit__",
+    ]

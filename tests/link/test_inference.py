@@ -686,6 +686,22 @@ OPERATIONS = {
     "torch.nonzero(t)": "device 2 int tensor, certain",
     "torch.from_numpy(a)": "host tensor, certain",
     "torch.as_tensor([1, 2], device='cuda')": "device 1 int tensor, certain",
+    "torch.as_tensor([1, 2])": "host 1 int tensor, certain",
+    "torch.as_tensor(3)": "host 0 int tensor, certain",
+    "torch.as_tensor(a)": "tensor, likely",
+    "torch.as_tensor(a, device='cuda')": "device tensor, certain",
+    "torch.as_tensor([t[0, 0], t[0, 1]])": "host float tensor, certain",
+    "torch.as_tensor(t)": "device 2 float tensor, certain",
+    "torch.asarray((1.0, 2.0))": "host 1 float tensor, certain",
+    "torch.LongTensor([1, 2])": "host 1 int tensor, certain",
+    "torch.IntTensor(a)": "host int tensor, certain",
+    "torch.FloatTensor(2, 3)": "host 2 float tensor, certain",
+    "torch.Tensor([1.0])": "host 1 tensor, certain",
+    "torch.Tensor(a)": "tensor, certain",
+    "torch.Tensor(t)": "device 2 float tensor, certain",
+    "torch.cuda.LongTensor([1])": "device int tensor, certain",
+    "torch.nn.utils.rnn.pad_sequence([torch.tensor([1]), torch.tensor([1, 2])])": "host 2 int tensor, certain",
+    "torch.nn.utils.rnn.pad_sequence([t, t])": "device 3 float tensor, certain",
     "torch.ones_like(t, device='cpu')": "host 2 float tensor, certain",
     "torch.full((2, 3), 1.5, device='cuda')": "device 2 float tensor, certain",
     "torch.linspace(0, 1, 5)": "host 1 float tensor, certain",
@@ -767,9 +783,9 @@ def test_a_tensor_argument_of_an_offered_function_lives_where_its_callers_tensor
 
 
 BATCHES = {
-    "for batch in train_loader:\n        reveal(batch['x'])": "host tensor, likely",
-    "for x, y in train_loader:\n        reveal(y)": "host tensor, likely",
-    "for i, batch in enumerate(loader):\n        reveal(batch['x'])": "host tensor, likely",
+    "for batch in train_loader:\n        reveal(batch['x'])": "loaded tensor, likely",
+    "for x, y in train_loader:\n        reveal(y)": "loaded tensor, likely",
+    "for i, batch in enumerate(loader):\n        reveal(batch['x'])": "loaded tensor, likely",
     "for batch in loader:\n        b = batch.to('cuda')\n        reveal(b.labels)": "device tensor, likely",
     "for batch in loader:\n        b = {k: v.cuda() for k, v in batch.items()}\n        reveal(b['x'])": "device tensor, likely",
     "for batch in loader:\n        b = {k: v.cuda() for k, v in batch['input'].items()}\n        reveal(b['x'])": (
@@ -804,7 +820,7 @@ def test_what_models_and_loaders_hand_out(link: Link, body: str) -> None:
 
 ROOTS = {
     "class M(torch.nn.Module):\n    def forward(self, x):\n        reveal(x.sum())\n": "parametrised 0 tensor, likely",
-    "class M(torch.nn.Module):\n    def forward(self, batch):\n        reveal(batch['a'])\n": "parametrised tensor, likely",
+    "class M(torch.nn.Module):\n    def forward(self, batch):\n        reveal(batch['x'])\n": "parametrised tensor, likely",
     "def my_loss(logits, labels):\n    reveal(labels == 1)\n": "parametrised bool tensor, likely",
     "def _f(x):\n    reveal(x)\n": "unknown",
     "def _f(x):\n    x.unsqueeze(0)\n    reveal(x)\n": "tensor, likely",
