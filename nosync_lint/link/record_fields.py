@@ -33,6 +33,12 @@ class RecordFields:
                 break  # what a subclass of a named tuple declares is no field
         return tuple(found)
 
+    def is_given(self, number: int) -> bool:
+        """Whether instances of a class are given their fields by a constructor without a body of its own."""
+        return bool(self.names(number)) and not any(
+            "__init__" in one.methods for one in self._project.classes[number].mro
+        )
+
     def positions(self, value: Value) -> Value:
         """A named tuple as the tuple of its fields; any other value itself."""
         if value.kind != "object" or not value.ref:
