@@ -128,7 +128,7 @@ class Evaluation(Names):
             if known:
                 values = [self.solver.read(("attr", ref, name)) for ref in known]
                 found = self.batches.of_record(base, known, vote(values), self.project)
-                return self.by_name(self._of_argument(base, known, name, found), name)
+                return self.by_name(self.records.of_argument(base, known, name, found), name)
             if base.ref:
                 return Value("extern", ref=f"{base.ref[0]}.{name}") if kind == "object" else UNKNOWN
         if kind == "unknown":
@@ -144,15 +144,6 @@ class Evaluation(Names):
             place = _RESULT_FIELDS[name]
             return base.items[place] if place < len(base.items) else UNKNOWN
         return UNKNOWN
-
-    def _of_argument(self, base: Value, classes: list[int], name: str, value: Value) -> Value:
-        """A tensor that is a field of an argument lives where tensor arguments do, if nothing else is known."""
-        told = base.why is not None and base.why.argument
-        if not told or value.kind != "tensor" or value.where is not None:
-            return value
-        if not all(self.records.is_given(ref) and name in self.records.names(ref) for ref in classes):
-            return value
-        return value._replace(where="parametrised", trust=min(value.trust, 1), why=base.why)
 
     def _field(self, number: int, name: str) -> Value:
         """A field of an instance of a class."""
