@@ -93,3 +93,13 @@ class Annotations:
         if outer.kind in ("list", "set", "iter"):
             return Value(outer.kind, items=self.declared(parts[0], function))
         return outer
+
+
+def wrapped(declared: Value, data: Value) -> Value:
+    """`nn.Parameter(data)`: what the data is, in the place that the type tells unless the data is there already."""
+    if data.kind != "tensor":
+        return declared
+    dtype = declared.dtype or data.dtype
+    if declared.where is None or data.accelerated:
+        return data._replace(dtype=dtype)
+    return data._replace(where=declared.where, dtype=dtype, trust=min(declared.trust, data.trust))

@@ -117,7 +117,7 @@ class Batches:
 
     def _open(self, batch: Value, tensor: Value) -> Value:
         """A field of a batch, which is a tensor only where its fields are."""
-        return tensor if batch.ref == "tensors" else opened(tensor, batch.ref)
+        return tensor if batch.ref == "tensors" and not is_open(batch) else opened(tensor, batch.ref)
 
     def field(self, batch: Value, name: str) -> Value:
         """`batch.name`, or `batch["name"]`."""

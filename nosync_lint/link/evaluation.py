@@ -6,10 +6,10 @@ What lies beyond the function is read from summaries.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 from nosync_lint.index.records import Expr
+from nosync_lint.link.annotations import wrapped
 from nosync_lint.link.batches import Batches, is_open, of_both, tensor_of, unpacked
 from nosync_lint.link.builtin_calls import builtin_call, container_call, container_item
 from nosync_lint.link.call_results import CallResults
@@ -17,13 +17,13 @@ from nosync_lint.link.cxx_models import loaded, loaders
 from nosync_lint.link.dispatch import OF_BUILTINS
 from nosync_lint.link.field_uses import FieldUses
 from nosync_lint.link.flow import enclosing
-from nosync_lint.link.indexing import IndexShape, index_part, kept_dense
+from nosync_lint.link.indexing import IndexShape, index_part, kept_dense, names_of
 from nosync_lint.link.names import At, Names
 from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project, handed_as
 from nosync_lint.link.record_fields import RecordFields
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, capped, element, vote
+from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, capped, constant, element, vote
 
 MAX_FIELDS = 24
 """A dictionary literal with more entries than this is a mapping of one kind of value."""
@@ -66,7 +66,7 @@ class Evaluation(Names):
         """The value of an expression by what the previous round knew."""
         form = expr[0]
         if form == "const":
-            return _constant(expr[1])
+            return constant(expr[1])
         return self._forms.get(form, self._eval_opaque)(expr, at)
 
     def _eval_opaque(self, expr: Expr, at: At) -> Value:
@@ -127,7 +127,8 @@ class Evaluation(Names):
             known = [ref for ref in base.ref if isinstance(ref, int)]
             if known:
                 values = [self.solver.read(("attr", ref, name)) for ref in known]
-                return self.by_name(self.batches.of_record(base, known, vote(values), self.project), name)
+                found = self.batches.of_record(base, known, vote(values), self.project)
+                return self.by_name(self.records.of_argument(base, known, name, found), name)
             if base.ref:
                 return Value("extern", ref=f"{base.ref[0]}.{name}") if kind == "object" else UNKNOWN
         if kind == "unknown":
@@ -248,7 +249,7 @@ class Evaluation(Names):
                 return Value("object", ref=(loaded(name, at.function.number, call[4]),), trust=1)
             if declared.kind == "tensor" and call[2]:
                 args = self._arguments(call, at)[0]
-                return self.operations.constructed(name, declared, args) or _wrapped(declared, args[0])
+                return self.operations.constructed(name, declared, args) or wrapped(declared, args[0])
             return declared if declared.known else self._external(name, call, at)
         if callee.kind == "object":
             targets = self.dispatch.instances_run(callee)
@@ -367,7 +368,7 @@ class Evaluation(Names):
             return kind, value
         if part[0] == "unary" and part[1] == "~" and kind == "any-tensor":
             return "mask", value.weaker(1)  # nobody indexes with inverted integers
-        names = [*_names_of(part)] if kind == "any-tensor" or part[0] in ("name", "attr") else []
+        names = [*names_of(part)] if kind == "any-tensor" or part[0] in ("name", "attr") else []
         if kind == "any-tensor" and part[0] == "name":
             names += handed_as(part[1], at.function, self.project)
         told = (self.operations.convention(name.partition("~")[0]) for name in names)
@@ -497,29 +498,3 @@ class Evaluation(Names):
 
     def _eval_lambda(self, expr: Expr, at: At) -> Value:
         return Value("function", ref=(at.function.module.functions[expr[1]].number,))
-
-
-def _names_of(expr: Expr) -> Iterator[str]:
-    """The names that may tell what an index is: `rows` of `rows[:, 0].flatten()`, `page_ids` of `page_ids(x)`."""
-    while expr[0] in ("sub", "call"):
-        if expr[0] == "call" and expr[1][0] in ("name", "attr"):
-            yield expr[1][-1]
-        expr = expr[1][1] if expr[0] == "call" and expr[1][0] == "attr" else expr[1]
-    if expr[0] in ("name", "attr"):
-        yield str(expr[-1])
-
-
-def _wrapped(declared: Value, data: Value) -> Value:
-    """`nn.Parameter(data)`: what the data is, in the place that the type tells unless the data is there already."""
-    if data.kind != "tensor":
-        return declared
-    dtype = declared.dtype or data.dtype
-    if declared.where is None or data.accelerated:
-        return data._replace(dtype=dtype)
-    return data._replace(where=declared.where, dtype=dtype, trust=min(declared.trust, data.trust))
-
-
-def _constant(value: Any) -> Value:
-    if value is None:
-        return NONE
-    return Value("float" if isinstance(value, complex) else type(value).__name__, ref=value)

@@ -10,22 +10,15 @@ from nosync_lint.link.names import At
 from nosync_lint.link.parts import placed, within
 from nosync_lint.link.project import Function, Project
 from nosync_lint.link.values import UNKNOWN, Value
+from nosync_lint.models import load
 
 _OPERATORS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
-    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+    "+": "__add__", "-": "__sub__", "*": "__mul__", "/": "__truediv__", "//": "__floordiv__", "%": "__mod__",
+    "**": "__pow__", "@": "__matmul__", "&": "__and__", "|": "__or__", "^": "__xor__", "<<": "__lshift__",
+    ">>": "__rshift__",
 }  # fmt: skip
 _COMPARISONS = {"==": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 _UNARY = {"-": ("__neg__",), "~": ("__invert__",), "+": ("__pos__",), "not": ("__bool__", "__len__")}
-_OF_BUILTINS = {
-    "len": ("__len__",), "bool": ("__bool__", "__len__"), "int": ("__int__", "__index__"), "float": ("__float__",),
-    "abs": ("__abs__",), "next": ("__next__",), "reversed": ("__reversed__",), "hash": ("__hash__",),
-    **dict.fromkeys(
-        ("iter", "list", "tuple", "set", "sorted", "enumerate", "zip", "sum", "min", "max", "any", "all"),
-        ("__iter__", "__getitem__"),
-    ),
-}  # fmt: skip
-"""The special methods of what a builtin is given first: it runs the first of them that there is."""
 _ASKED = frozenset({"name", "attr", "call", "sub"})
 """The forms of expressions that may be an instance."""
 
@@ -37,6 +30,7 @@ class ImplicitCalls:
         self._inference = inference
         self._properties = frozenset(f.record.name for f in project.functions if f.is_property and _does_more(f))
         self._special = frozenset(name for name in project.methods_by_name if name[:2] == "__" == name[-2:])
+        self._of_builtins: dict[str, list[str]] = load("values")["special_methods"]
         self._called = bool({"__call__", "forward"} & set(project.methods_by_name))
 
     def of(self, function: Function, often: Callable[[int], bool]) -> Iterator[tuple[CallSite, Function]]:
@@ -89,11 +83,11 @@ class ImplicitCalls:
                 yield from self._methods(part[1], ("__getitem__",), at)
         elif form == "bin":
             name = _OPERATORS.get(part[1], "")
-            yield from self._methods(part[2], (f"__{name}__",), at)
-            yield from self._methods(part[3], (f"__r{name}__",), at)
+            yield from self._methods(part[2], (name,), at)
+            yield from self._methods(part[3], (f"__r{name[2:]}",), at)
         elif form == "aug":
             name = _OPERATORS.get(part[1], "")
-            yield from self._methods(part[2], (f"__i{name}__", f"__{name}__"), at)
+            yield from self._methods(part[2], (f"__i{name[2:]}", name), at)
         elif form == "unary":
             yield from self._methods(part[2], _UNARY.get(part[1], ()), at)
         elif form == "cmp":
@@ -111,8 +105,8 @@ class ImplicitCalls:
         if local and self._called:
             value = self._instance(func, at)
             yield from self._inference.dispatch.instances_run(value) if value.kind == "object" else ()
-        elif not local and call[2] and func[1] in _OF_BUILTINS:
-            names = _OF_BUILTINS[func[1]]
+        elif not local and call[2] and func[1] in self._of_builtins:
+            names = tuple(self._of_builtins[func[1]])
             if "__iter__" in names:
                 yield from self._iterated(call[2][0], at)
             else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import HOST, Value
 
@@ -77,3 +79,13 @@ def kept_dense(dense: bool | str | None, index: Expr) -> bool | str | None:
     if first[0] == "slice" and any(part[0] == "slice" and part[1:3] != (whole, whole) for part in rest):
         return False
     return dense if first[0] in ("slice", "const") and not rest and dense != "reordered" else None
+
+
+def names_of(expr: Expr) -> Iterator[str]:
+    """The names that may tell what an index is: `rows` of `rows[:, 0].flatten()`, `page_ids` of `page_ids(x)`."""
+    while expr[0] in ("sub", "call"):
+        if expr[0] == "call" and expr[1][0] in ("name", "attr"):
+            yield expr[1][-1]
+        expr = expr[1][1] if expr[0] == "call" and expr[1][0] == "attr" else expr[1]
+    if expr[0] in ("name", "attr"):
+        yield str(expr[-1])

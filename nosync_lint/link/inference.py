@@ -96,10 +96,11 @@ class Inference(Evaluation):
             kind = "object" if function.binds == "self" else "class"
             return Value(kind, ref=(function.cls.number,))
         declared = self.annotations.declared(parameter.annotation, function)
-        if parameter.form == "args":
-            return Value("tuple", items=declared if declared.known else UNKNOWN, trust=1)
-        if parameter.form == "kwargs":
-            return Value("dict", items=declared if declared.known else UNKNOWN, trust=1)
+        if parameter.form in ("args", "kwargs"):
+            rest = Value("tuple" if parameter.form == "args" else "dict", items=declared, trust=1)
+            return self._given(function, parameter, rest, False) if declared.kind == "tensor" else rest
+        if declared.kind == "object" and _is_settled(declared):
+            return self._record(function, index, declared)
         if _is_settled(declared):
             return self.by_name(declared, parameter.name)
         given = parameter.default
@@ -129,9 +130,10 @@ class Inference(Evaluation):
         if root and (value.kind in ("unknown", "bottom") or (value.kind == "dict" and not _is_placed(value))):
             why = Origin(function.module.number, row, f"batch `{parameter.name}` of a hot root", argument=True)
             of_module = function.cls is not None and self.operations.module_type in function.cls.externs
-            return self.batches.parameter(parameter.name, of_module, value, why) or value
-        held = value.items if value.kind in ("dict", "list", "tuple") else value
-        if not isinstance(held, Value) or held.kind != "tensor" or held.where is not None:
+            batch = self.batches.parameter(parameter.name, of_module, value, why)
+            if batch is not None:
+                return batch
+        if not _is_open(value):
             return value
         if root:
             note = f"tensor argument `{parameter.name}` of a hot root"
@@ -141,8 +143,26 @@ class Inference(Evaluation):
         else:
             return value
         why = Origin(function.module.number, row, note, argument=True)
-        placed = held._replace(where="parametrised", trust=min(held.trust, 1), why=why)
-        return placed if held is value else value._replace(items=placed, ref=None)
+        return _put_there(value, why)
+
+    def _record(self, function: Function, index: int, declared: Value) -> Value:
+        """A parameter that is an instance of a project class. Where the function is one whose tensor arguments live on
+        the device by convention, or is called by one that hands its own on, so do the tensors that are fields of it."""
+        parameter = function.record.parameters[index]
+        if not any(self.records.is_given(ref) for ref in declared.ref):
+            return declared
+        if self._roots.is_hot(function) or self._roots.is_library(function):
+            note = f"argument `{parameter.name}` of a function that is hot or that the project offers"
+            return declared._replace(
+                why=Origin(function.module.number, row_of(function.record.pos), note, argument=True)
+            )
+        for binding in self.callers(function):
+            expr = bind(function, binding, index)
+            if expr is not None and expr[0] in ("name", "attr"):
+                given = self.evaluate(expr, At(binding.caller, binding.site.seq, binding.site.block))
+                if given.kind == "object" and given.why is not None and given.why.argument:
+                    return declared._replace(why=given.why)
+        return declared
 
     def _used_as_tensor(self, function: Function, name: str) -> bool:
         """Whether a function treats a parameter as nothing but a tensor could be treated."""
@@ -232,6 +252,9 @@ class Inference(Evaluation):
         voters: list[Value] = []
         for one in cls.mro:
             method = one.methods.get(name)
+            if method is not None and method.is_property:
+                others = [under.methods[name] for under in cls.descendants() if name in under.methods]
+                return vote([self._member_function(each) for each in (method, *others[:MAX_CALLERS])])
             if method is not None:
                 return self._member_function(method)
             body = one.module.functions[one.record.body]
@@ -290,7 +313,7 @@ class Inference(Evaluation):
 
     def given_to_field(self, cls: Class, name: str) -> Iterator[tuple[Function, CallSite, Expr]]:
         """The arguments that constructor calls give to a field of a dataclass or named tuple, and what replaces it."""
-        if any("__init__" in one.methods for one in cls.mro):
+        if not self.records.is_given(cls.number):
             return
         names = self.records.names(cls.number)
         calls = self.project.calls_by_name.get(cls.record.name, [])[:MAX_CALLERS]
@@ -399,6 +422,28 @@ class Inference(Evaluation):
 def _is_field(value: Value) -> bool:
     """Whether a class-level value is the `field(...)` of a dataclass, which says nothing about the attribute."""
     return value.kind == "object" and bool(value.ref) and "dataclasses.field" in value.ref
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value is a tensor or a container of tensors of which it is not known where they live."""
+    if value.kind == "tensor":
+        return value.where is None
+    if value.kind not in ("dict", "list", "tuple"):
+        return False
+    held = value.items
+    return any(_is_open(one) for one in ((held,) if isinstance(held, Value) else held or ()))
+
+
+def _put_there(value: Value, why: Origin) -> Value:
+    """The same with those tensors where the callers of a function say."""
+    if not _is_open(value):
+        return value
+    if value.kind == "tensor":
+        return value._replace(where="parametrised", trust=min(value.trust, 1), why=why)
+    held = value.items
+    if isinstance(held, Value):
+        return value._replace(items=_put_there(held, why), ref=None)
+    return value._replace(items=tuple(_put_there(one, why) for one in held))
 
 
 def _is_placed(value: Value) -> bool:

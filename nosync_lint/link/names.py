@@ -278,7 +278,8 @@ class Names(ABC):
         if not declared.known:
             value = inferred
         elif inferred.kind == "batch":
-            value = inferred if declared.kind in ("dict", "object", "batch") else declared
+            record = declared.kind in ("dict", "batch") or (declared.kind == "object" and inferred.trust > 0)
+            value = inferred if record else declared
             if declared.kind == "tensor":
                 value = inferred.items
         elif inferred.kind in ("bottom", "unknown", "none"):

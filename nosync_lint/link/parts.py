@@ -74,3 +74,10 @@ def tested(record: FunctionRecord, seq: int, block: int) -> Iterator[Expr]:
     """Everything that stands in the tests which hold at a place."""
     for test, _ in holding(record, seq, block):
         yield from within(test)
+
+
+def is_empty(expr: Expr) -> bool:
+    """Whether an expression is an empty literal, or what a constructor makes of one: there is nothing to copy."""
+    if expr[0] == "call" and len(expr[2]) == 1:
+        expr = expr[2][0]
+    return expr[0] in ("list", "tuple") and not expr[1]

@@ -33,6 +33,21 @@ class RecordFields:
                 break  # what a subclass of a named tuple declares is no field
         return tuple(found)
 
+    def is_given(self, number: int) -> bool:
+        """Whether instances of a class are given their fields by a constructor without a body of its own."""
+        return bool(self.names(number)) and not any(
+            "__init__" in one.methods for one in self._project.classes[number].mro
+        )
+
+    def of_argument(self, record: Value, classes: Sequence[int], name: str, value: Value) -> Value:
+        """A tensor that is a field of an argument lives where tensor arguments do, if nothing else is known."""
+        told = record.why is not None and record.why.argument
+        if not told or value.kind != "tensor" or value.where is not None:
+            return value
+        if not all(self.is_given(ref) and name in self.names(ref) for ref in classes):
+            return value
+        return value._replace(where="parametrised", trust=min(value.trust, 1), why=record.why)
+
     def positions(self, value: Value) -> Value:
         """A named tuple as the tuple of its fields; any other value itself."""
         if value.kind != "object" or not value.ref:

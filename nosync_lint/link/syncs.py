@@ -17,6 +17,7 @@ from nosync_lint.link.index_semantics import IndexSemantics
 from nosync_lint.link.indexing import IndexShape
 from nosync_lint.link.inference import Inference
 from nosync_lint.link.names import At
+from nosync_lint.link.parts import is_empty
 from nosync_lint.link.project import Function, Project, called_name, uncalled
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.solver import Node
@@ -411,7 +412,7 @@ class Syncs:
 
     def _copy(self, function: Function, site: CallSite, model: CopyModel, given: Given, base: Value) -> Iterator[Sync]:
         expr = given.find(model.source)
-        if expr is None or _is_empty(expr):
+        if expr is None or is_empty(expr):
             return
         at = At(function, site.seq, site.block)
         source = self._given_value(expr, site.call, at)
@@ -487,13 +488,6 @@ def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Ex
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
     found = (item for item, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items))
     return next(found, other)
-
-
-def _is_empty(expr: Expr) -> bool:
-    """Whether an expression is an empty literal, or what a constructor makes of one: there is nothing to copy."""
-    if expr[0] == "call" and len(expr[2]) == 1:
-        expr = expr[2][0]
-    return expr[0] in ("list", "tuple") and not expr[1]
 
 
 def _moved(value: Value) -> Value:

@@ -187,6 +187,8 @@ def _join(a: Value, b: Value) -> Value:
     why = a.why if b.why is None else b.why if a.why is None else min(a.why, b.why, key=_story)
     trust = max(a.trust, b.trust)  # one good witness; what the others lack is a cap in `vote`
     kind = a.kind if a.kind == b.kind else "number"
+    if kind == "str":
+        trust = min(a.trust, b.trust)  # a text that another may stand for, of which nothing is known
     if kind in ("object", "class", "function", "method"):
         ref = a.ref if a.ref == b.ref and len(a.ref) == 1 else tuple(sorted({*a.ref, *b.ref}, key=repr))
         if len(ref) > MAX_CLASSES:
@@ -305,3 +307,10 @@ def element(value: Value) -> Value:
     if isinstance(items, Value):
         return items
     return vote(items) if items else UNKNOWN
+
+
+def constant(value: Any) -> Value:
+    """The value of a literal."""
+    if value is None:
+        return NONE
+    return Value("float" if isinstance(value, complex) else type(value).__name__, ref=value)

@@ -91,3 +91,66 @@ def test_a_name_tells_nothing_of_a_field_that_is_declared_to_be_anything(link: L
 def test_every_field_of_a_batch_of_declared_tensors_is_one(link: Link) -> None:
     text = "class M(torch.nn.Module):\n    def forward(self, batch: dict[str, torch.Tensor]):\n        reveal(batch['a'])\n"
     assert _said(link(text).value) == "tensor likely"
+
+
+RECORDS = {
+    "reveal(meta.lens)": "parametrised likely",
+    "reveal(meta.lens_cpu)": "host likely",
+    "reveal(meta.made)": "host certain",
+    "reveal(pair[0])": "parametrised likely",
+    "reveal(rest[0])": "parametrised likely",
+    "reveal(more['x'])": "parametrised likely",
+    "reveal(own.lens)": "None certain",
+}
+
+
+@pytest.mark.parametrize("body", RECORDS)
+def test_tensors_in_an_argument_live_where_tensor_arguments_do(link: Link, body: str) -> None:
+    text = f"""
+from dataclasses import dataclass
+@dataclass
+class Meta:
+    lens: torch.Tensor
+    lens_cpu: torch.Tensor
+    made: torch.Tensor
+    is_prefill: bool
+def make(x):
+    return Meta(lens=x, made=torch.zeros(3))
+class Own:
+    lens: torch.Tensor
+    def __init__(self, lens: torch.Tensor):
+        self.lens = lens
+class M(torch.nn.Module):
+    def forward(self, q, meta: Meta, own: Own, pair: tuple[torch.Tensor, int], *rest: torch.Tensor, **more: torch.Tensor):
+        {body}
+"""
+    value = link(text).value
+    assert value.kind == "tensor"
+    assert f"{value.where} {value.confidence.value}" == RECORDS[body]
+
+
+def test_a_record_that_is_handed_on_keeps_where_its_tensors_live(link: Link) -> None:
+    text = """
+from dataclasses import dataclass
+@dataclass
+class Meta:
+    lens: torch.Tensor
+def step(meta: Meta):
+    _inner(meta)
+def _inner(meta: Meta):
+    reveal(meta.lens)
+def _unused(meta: Meta):
+    reveal(meta.lens)
+"""
+    assert [value.where for value in link(text).values] == ["parametrised", None]
+
+
+def test_a_model_that_may_be_an_output_has_no_tensors_for_settings(link: Link) -> None:
+    text = """
+def f(held):
+    reveal(held.setting)
+def g(model, module: torch.nn.Module):
+    f(model(1))
+    f(module)
+"""
+    assert _said(link(text).value) == "tensor possible"

@@ -1058,3 +1058,17 @@ def test_a_parameter_goes_by_the_names_that_it_is_handed_on_by(link: Link, line:
     program = link(HANDED.format(line)).program
     (write,) = [sync for sync in program.sites("scalar-index-write") if sync.function.record.name == "clear"]
     assert ("possible", "likely", "certain")[write.verdict.trust] == confidence
+
+
+def test_a_property_is_what_it_or_an_override_gives(link: Link) -> None:
+    text = """
+class Spec:
+    @property
+    def kind(self): return "cpu"
+class Cuda(Spec):
+    @property
+    def kind(self): return "cuda"
+def f(spec: Spec, t: torch.Tensor):
+    reveal(t.to(spec.kind))
+"""
+    assert link(text).value.where != "host"
