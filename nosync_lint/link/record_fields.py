@@ -40,13 +40,23 @@ class RecordFields:
         )
 
     def of_argument(self, record: Value, classes: Sequence[int], name: str, value: Value) -> Value:
-        """A tensor that is a field of an argument lives where tensor arguments do, if nothing else is known."""
+        """A tensor that is a field of an argument lives where tensor arguments do, if nothing else is known and nobody
+        puts another one there: what a record brings back to the host is often put in the place of what it held."""
         told = record.why is not None and record.why.argument
         if not told or value.kind != "tensor" or value.where is not None:
             return value
-        if not all(self.is_given(ref) and name in self.names(ref) for ref in classes):
+        if not all(self.is_given(ref) and name in self.names(ref) for ref in classes) or self._is_put(classes, name):
             return value
         return value._replace(where="parametrised", trust=min(value.trust, 1), why=record.why)
+
+    def _is_put(self, classes: Sequence[int], name: str) -> bool:
+        """Whether a method of such a class writes a field, or a function to one of that name of something else."""
+        own = self._project.own_writes.get(name, {})
+        family = {one.number for ref in classes for one in self._project.classes[ref].mro}
+        return not family.isdisjoint(own) or any(
+            not (write.base[0] == "name" and function.is_self(write.base))
+            for function, write in self._project.writes_by_attribute.get(name, ())
+        )
 
     def positions(self, value: Value) -> Value:
         """A named tuple as the tuple of its fields; any other value itself."""

@@ -101,6 +101,8 @@ RECORDS = {
     "reveal(rest[0])": "parametrised likely",
     "reveal(more['x'])": "parametrised likely",
     "reveal(own.lens)": "None certain",
+    "reveal(meta.copied)": "None certain",
+    "reveal(meta.sent)": "None certain",
 }
 
 
@@ -114,6 +116,12 @@ class Meta:
     lens_cpu: torch.Tensor
     made: torch.Tensor
     is_prefill: bool
+    copied: torch.Tensor
+    sent: torch.Tensor
+    def fetch(self):
+        self.copied = staged(self.copied)
+def send(meta):
+    meta.sent = staged(meta.sent)
 def make(x):
     return Meta(lens=x, made=torch.zeros(3))
 class Own:
