@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ from nosync_lint.fix.apply import applied, compatible
 from nosync_lint.report import Report
 from nosync_lint.source import UnreadableFile, decode_python, encode_python
 
-MAX_ROUNDS = 20
-"""A round makes all fixes that do not overlap; what is still changed after so many will go on changing."""
+MAX_ROUNDS = 40
+"""A round makes all fixes that do not overlap, or some of them where one has to be found that harms; what is still
+changed after so many will go on changing."""
 
 
 Ask = Callable[[Mapping[str, bytes]], Report]
@@ -44,15 +46,19 @@ class Draft:
 def improve(report: Report, ask: Ask, sources: Sources) -> Draft:
     """Make the fixes that are wanted, and those that become possible by them. What would not parse, and what leaves as
     many findings as before, is taken back."""
-    draft = Draft(report)
+    draft, most = Draft(report), sys.maxsize
     for _ in range(MAX_ROUNDS):
-        made, changed = _round(draft, sources)
+        made, changed = _round(draft, sources, most)
         if not made:
             return draft
         found = ask({**draft.contents, **changed})
         more = _counted(found.findings) - (_counted(draft.report.findings) - _counted(made))
         if more:
-            undone = _blamed(made, more)
+            undone = _blamed(made, [one for one in found.findings if _key(one) in more])
+            if not undone and len(made) > 1:
+                most = len(made) // 2
+                continue
+            undone = undone or made
             draft.rejected.update(finding.fingerprint for finding in undone)
             told = ", ".join(sorted({f"{code} in {scope or filename}" for filename, scope, code in more}))
             draft.notes += [f"{_place(one)}: not fixed: with it, there would be more of {told}" for one in undone]
@@ -60,14 +66,18 @@ def improve(report: Report, ask: Ask, sources: Sources) -> Draft:
         draft.contents |= changed
         draft.fixed += made
         draft.report = found
+        most *= 2
     draft.notes.append(f"there was still something to fix after {MAX_ROUNDS} rounds; run again")
     return draft
 
 
-def _round(draft: Draft, sources: Sources) -> tuple[list[Finding], dict[str, bytes]]:
-    """The fixes of one round, and what the files hold with them."""
+def _round(draft: Draft, sources: Sources, most: int) -> tuple[list[Finding], dict[str, bytes]]:
+    """The fixes of one round, at most so many, and what the files hold with them."""
     made, changed = list[Finding](), dict[str, bytes]()
-    for filename, chosen in _plan(draft).items():
+    for filename, planned in _plan(draft).items():
+        chosen = planned[: most - len(made)]
+        if not chosen:
+            break
         data = draft.contents.get(filename) or sources.read(filename)
         new, bad = data, dict[Finding, str]()
         if data is None:
@@ -120,15 +130,21 @@ def _changed(
 
 def _counted(findings: Sequence[Finding]) -> Counter[tuple[str, str, str]]:
     """How many findings of a rule there are in a function: rows move, these do not."""
-    return Counter((finding.filename, finding.scope, finding.code) for finding in findings)
+    return Counter(map(_key, findings))
 
 
-def _blamed(made: Sequence[Finding], more: Counter[tuple[str, str, str]]) -> Sequence[Finding]:
-    """The fixes that may have led to more findings: those in the same functions, else in the same files, else all."""
-    scopes = {(filename, scope) for filename, scope, _ in more}
-    files = {filename for filename, _, _ in more}
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.filename, finding.scope, finding.code
+
+
+def _blamed(made: Sequence[Finding], more: Sequence[Finding]) -> Sequence[Finding]:
+    """The fixes that may have led to findings of which there are more: those in the same functions, else in the same
+    files, else in the files that these findings tell of. None where nothing points to any."""
+    scopes = {(one.filename, one.scope) for one in more}
+    files = {one.filename for one in more}
+    told = {hop.filename for one in more for hop in (*one.flow, *one.evidence, *one.related)}
     near = [one for one in made if (one.filename, one.scope) in scopes]
-    return near or [one for one in made if one.filename in files] or made
+    return near or [one for one in made if one.filename in files] or [one for one in made if one.filename in told]
 
 
 def _place(finding: Finding) -> str:

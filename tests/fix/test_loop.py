@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
-from nosync_lint.finding import Finding, Fix
+from nosync_lint.finding import Finding, Fix, Hop
 from nosync_lint.fix import loop
 from nosync_lint.fix.apply import compatible
 from nosync_lint.fix.loop import Sources, improve
@@ -34,12 +35,19 @@ class Program:
     def ask(self, contents: Mapping[str, bytes]) -> Report:
         self.asked += 1
         now = {**self.files, **contents}
-        found = tuple(finding for name in sorted(now) for finding in self.look(now[name].decode()))
+        found = tuple(_of(name, finding) for name in sorted(now) for finding in self.look(now[name].decode()))
         return Report(found, fixable=lambda finding: finding.fix is not None)
 
     @property
     def sources(self) -> Sources:
         return Sources(self.files.get, parses)
+
+
+def _of(name: str, finding: Finding) -> Finding:
+    """What is found in a file is in that file, unless it says that it is in another one."""
+    if finding.filename != "a.py":
+        return finding
+    return replace(finding, filename=name, fingerprint=f"{name}:{finding.fingerprint}")
 
 
 def words(text: str, word: str, content: str) -> list[Finding]:
@@ -107,6 +115,27 @@ def test_a_fix_that_makes_a_new_finding_elsewhere_is_taken_back() -> None:
     draft = improve(program.ask({}), program.ask, program.sources)
     assert draft.contents == {}
     assert len(draft.notes) == 1
+
+
+def worse(text: str, *evidence: Hop) -> list[Finding]:
+    """A finding in another file for every `worse`, which a fix makes of `odd`."""
+    new = replace(finding_with(None, "elsewhere.py", fingerprint="new"), evidence=evidence)
+    return words(text, "bad", "good") + words(text, "odd", "worse") + [new] * text.count("worse")
+
+
+def test_of_many_fixes_only_that_is_taken_back_with_which_there_is_a_new_finding_elsewhere() -> None:
+    program = Program(worse, **{f"file{number}": "bad" for number in range(40)}, middle="odd + bad")
+    draft = improve(program.ask({}), program.ask, program.sources)
+    assert draft.contents == {**{f"file{number}.py": b"good" for number in range(40)}, "middle.py": b"odd + good"}
+    assert len(draft.notes) == 1
+    assert program.asked < 20
+
+
+def test_what_a_new_finding_tells_of_is_taken_back_first() -> None:
+    program = Program(lambda text: worse(text, Hop("b.py", 1, "made here")), a="bad", b="odd")
+    draft = improve(program.ask({}), program.ask, program.sources)
+    assert draft.contents == {"a.py": b"good"}
+    assert program.asked == 3
 
 
 def test_what_does_not_come_to_rest_is_stopped_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
