@@ -486,6 +486,8 @@ def _sized(value: Value) -> Value:
 def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Expr:
     """The index item that a verdict rests on, itself or its elements; `other` where it rests on none."""
     items = subscript[1] if subscript[0] == "tuple" else (subscript,)
+    if len(items) != len(shape.parts):  # a variable that holds several
+        items = (("elem", subscript),) * len(shape.parts)
     found = (item for item, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items))
     return next(found, other)
 
