@@ -485,11 +485,9 @@ def _sized(value: Value) -> Value:
 
 def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Expr:
     """The index item that a verdict rests on, itself or its elements; `other` where it rests on none."""
-    items = subscript[1] if subscript[0] == "tuple" else (subscript,)
-    if len(items) != len(shape.parts):  # a variable that holds several
-        items = (("elem", subscript),) * len(shape.parts)
-    found = (item for item, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items))
-    return next(found, other)
+    held = (subscript,) if len(shape.parts) == 1 else (("elem", subscript),) * len(shape.parts)  # in a variable
+    items = subscript[1] if subscript[0] == "tuple" else held
+    return next((i for i, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items)), other)
 
 
 def _moved(value: Value) -> Value:
