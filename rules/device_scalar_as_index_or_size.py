@@ -58,7 +58,7 @@ class DeviceScalarAsIndexOrSize(Rule):
         if row == "read.cuda0d_idx" and site.expr[0] == "sub" and site.expr[2] == site.spelled:
             taken = "{target}.index_select(0, {index}).squeeze(0)"
             return Rewrite("index-select", Applicability.UNSAFE, "Select by the device index, into a copy", taken)
-        if store is None or len(store.items) != 1 or store.write.op is not None:
+        if store is None or not store.alone or store.write.op is not None:
             return None
         write, value, index = store.write, store.value, store.shape.parts[0][1]
         sure = is_proven(store.target) and is_proven(index) and index.rank == 0

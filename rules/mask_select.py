@@ -59,7 +59,7 @@ class MaskSelect(Rule):
     def fix(self, site: object, program: Program) -> Rewrite | None:
         assert isinstance(site, Sync)
         store, module = site.store, program.local_name(site, "torch")
-        if store is None or module is None or len(store.items) != 1 or store.write.op is not None:
+        if store is None or module is None or not store.alone or store.write.op is not None:
             return None
         target, mask, write = store.target, store.shape.parts[0][1], store.write
         if store.value.kind != "tensor" or store.value.rank != 0 or runs_code(write.base):

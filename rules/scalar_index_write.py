@@ -90,14 +90,14 @@ def _cure(store: Store) -> str:
 
 def _rewrite(store: Store) -> Rewrite | None:
     """By the kinds of the index items. Safe where nothing that it rests on leaves a doubt."""
-    write, items, kinds = store.write, store.items, [kind for kind, _ in store.shape.parts]
+    write, items, kinds = store.write, store.shape.items, [kind for kind, _ in store.shape.parts]
     sure = is_proven(store.target) and may_trade_places(write.value, (write.base, write.subscript))
     sure = sure and is_host_scalar(store.value)
     if set(kinds) <= {"int", "ellipsis"}:
         told = tier(sure and all(kind == "ellipsis" or is_integer(value) for kind, value in store.shape.parts))
         return Rewrite("element-fill", told, "Fill the element in place", "{target}[{index}].fill_({value})", True)
     found = [place for place, kind in enumerate(kinds) if kind in ("tensor", "any-tensor", "integers", "mask")]
-    if "sequence" in kinds or len(items) != len(kinds) or not found:
+    if "sequence" in kinds or not found:
         return None
     short = str(store.target.ref).startswith("float8")  # for which there is no fill by index
     if short or len(found) > 1 or any(items[n] != WHOLE for n in range(len(items)) if n not in found):
@@ -105,6 +105,8 @@ def _rewrite(store: Store) -> Rewrite | None:
         stored = "{target}[{index}] = {target}.new_full((), {value})"
         return Rewrite("device-scalar", told, "Store a 0-dim tensor that is made on the device", stored, True)
     place = found[0]
+    if items[place][0] == "elem":
+        return None
     part, index = (f"{{index[{place}]}}" if len(items) > 1 else "{index}"), store.shape.parts[place][1]
     moved = ".pin_memory().to({target}.device, non_blocking=True)" if index.where in HOST else ""
     if kinds[place] == "mask":

@@ -345,15 +345,15 @@ class Evaluation(Names):
     def index_shape(self, index: Expr, at: At) -> IndexShape:
         """The items of an index, classified."""
         if index[0] == "tuple":
-            return IndexShape([self._index_part(part, at, nested=True) for part in index[1]])
+            return IndexShape(index[1], [self._index_part(part, at, nested=True) for part in index[1]])
         value = UNKNOWN
         if index[0] in ("name", "attr", "call", "sub"):
             value = self.records.positions(self.evaluate(index, at))
         if value.kind == "tuple" and isinstance(value.items, tuple) and not isinstance(value.items, Value):
-            return IndexShape([index_part(one) for one in value.items])  # as many indices as it holds
+            return IndexShape([("elem", index)] * len(value.items), [index_part(one) for one in value.items])
         if value.kind == "tuple":
-            return IndexShape([index_part(value.items or UNKNOWN)], counted=False)
-        return IndexShape([self._index_part(index, at)])
+            return IndexShape([("elem", index)], [index_part(value.items or UNKNOWN)], counted=False)
+        return IndexShape([index], [self._index_part(index, at)])
 
     def _index_part(self, part: Expr, at: At, nested: bool = False) -> tuple[str, Value]:
         if part[0] == "slice":

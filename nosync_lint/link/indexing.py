@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nosync_lint.index.records import Expr
 from nosync_lint.link.values import HOST, Value
@@ -11,11 +11,13 @@ from nosync_lint.link.values import HOST, Value
 class IndexShape:
     """The classified items of an index: (kind, value) pairs, where kind is int, slice, device-slice (its value is a
     bound on the device), ellipsis, none, bool, mask, tensor (integers), any-tensor (dtype not known), integers (int or
-    int tensor), sequence or unknown. Where they are not `counted`, there may be several like the one that is known."""
+    int tensor), sequence or unknown. Where they are not `counted`, there may be several like the one that is known.
+    `items` are their expressions, ("elem", e) for what one expression holds: there is no text for such an item."""
 
-    __slots__ = ("counted", "parts")
+    __slots__ = ("counted", "items", "parts")
 
-    def __init__(self, parts: list[tuple[str, Value]], counted: bool = True) -> None:
+    def __init__(self, items: Iterable[Expr], parts: list[tuple[str, Value]], counted: bool = True) -> None:
+        self.items = tuple(("elem", item[1]) if item[0] == "star" else item for item in items)
         self.parts, self.counted = parts, counted
 
     @property

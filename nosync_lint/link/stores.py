@@ -18,14 +18,13 @@ class Store(NamedTuple):
     value: Value
 
     @property
-    def items(self) -> tuple[Expr, ...]:
-        """The items of the index."""
-        subscript = self.write.subscript
-        return subscript[1] if subscript[0] == "tuple" else (subscript,)
+    def alone(self) -> bool:
+        """Whether the index is one item, itself."""
+        return self.shape.items == (self.write.subscript,)
 
     @property
     def parts(self) -> dict[str, Expr]:
         """The parts of the statement, by the names that templates of rewrites have for them."""
         write = self.write
-        numbered = {f"index[{number}]": item for number, item in enumerate(self.items)}
+        numbered = {f"index[{number}]": item for number, item in enumerate(self.shape.items)}
         return {"target": write.base, "index": write.subscript, "value": write.value, **numbered}

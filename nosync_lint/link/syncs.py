@@ -142,7 +142,7 @@ class Syncs:
         for verdict, operand in self._index.write(target, shape, value, write.op):
             if verdict.row:
                 place = (write.pos, write.statement, write.block, write.seq)
-                spelled = write.base if operand is target else _item(write.subscript, shape, operand, write.value)
+                spelled = write.base if operand is target else _item(shape, operand, write.value)
                 yield Sync(function, expr, *place, verdict, operand, spelled, store)
 
     def _read(self, function: Function, site: Site) -> Iterator[Sync]:
@@ -154,7 +154,7 @@ class Syncs:
         shape = self._inference.index_shape(subscript, at)
         for verdict, operand in self._index.read(base, shape):
             if verdict.row:
-                yield self._at(function, site, verdict, operand, _item(subscript, shape, operand, subscript))
+                yield self._at(function, site, verdict, operand, _item(shape, operand, subscript))
 
     # -- truth tests, comparisons, text --
 
@@ -483,11 +483,10 @@ def _sized(value: Value) -> Value:
     return next((one for one in items if isinstance(one, Value) and one.accelerated and one.rank == 0), value)
 
 
-def _item(subscript: Expr, shape: IndexShape, operand: Value, other: Expr) -> Expr:
+def _item(shape: IndexShape, operand: Value, other: Expr) -> Expr:
     """The index item that a verdict rests on, itself or its elements; `other` where it rests on none."""
-    held = (subscript,) if len(shape.parts) == 1 else (("elem", subscript),) * len(shape.parts)  # in a variable
-    items = subscript[1] if subscript[0] == "tuple" else held
-    return next((i for i, (_, value) in zip(items, shape.parts, strict=True) if operand in (value, value.items)), other)
+    pairs = zip(shape.items, shape.parts, strict=True)
+    return next((item for item, (_, value) in pairs if operand in (value, value.items)), other)
 
 
 def _moved(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Flagged samples that can be fixed stand beside what all their fixes make of them: `flagged.fixed.py`.
+"""Samples that can be fixed stand beside what all their fixes make of them: `flagged.py` beside `flagged.fixed.py`.
 
     python -m tests.fix.test_fixed_samples
 
@@ -22,7 +22,7 @@ from nosync_lint.pipeline import run
 from nosync_lint.report import Report
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
-SAMPLES = sorted(FIXTURES.glob("*/flagged.py"))
+SAMPLES = sorted({*FIXTURES.glob("*/flagged.py"), *FIXTURES.glob("*/held.py")})
 SETTINGS = Settings(heat="any", target_torch=">=2.9", unsafe_fixes=True)
 
 
@@ -35,11 +35,11 @@ def fixed(sample: Path, folder: Path) -> tuple[bytes, Report]:
     return report.changed.get("sample.py", (b"", content))[1], report
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_flagged_sample_is_fixed_as_shown(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     content, report = fixed(sample, tmp_path)
-    shown = sample.with_name("flagged.fixed.py")
+    shown = sample.with_suffix(".fixed.py")
     assert report.failures == ()
     assert shown.exists() == bool(report.fixed)
     if report.fixed:
@@ -49,9 +49,9 @@ def test_a_flagged_sample_is_fixed_as_shown(sample: Path, tmp_path: Path, monkey
         assert second.fixed == ()
 
 
-@pytest.mark.parametrize("fixed_sample", sorted(FIXTURES.glob("*/flagged.fixed.py")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("fixed_sample", sorted(FIXTURES.glob("*/*.fixed.py")), ids=lambda path: path.parent.name)
 def test_a_fix_leaves_one_space_where_there_is_one(fixed_sample: Path) -> None:
-    lines = fixed_sample.with_name("flagged.py").read_text().splitlines()
+    lines = fixed_sample.with_name(fixed_sample.name.replace(".fixed", "")).read_text().splitlines()
     with fixed_sample.open("rb") as file:
         tokens = [one for one in tokenize.tokenize(file.readline) if one.line.rstrip("\n") not in lines]
     for one, other in pairwise(tokens):
@@ -64,4 +64,4 @@ if __name__ == "__main__":
         os.chdir(place := Path(tempfile.mkdtemp()))
         made, told = fixed(one, place)
         if told.fixed:
-            one.with_name("flagged.fixed.py").write_bytes(made)
+            one.with_suffix(".fixed.py").write_bytes(made)
