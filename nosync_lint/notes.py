@@ -56,7 +56,7 @@ def note_on_unreached(
         return
     by_code, ignores = {rule.code: rule for rule in rules}, FileIgnores(settings)
     least, touched = Confidence(settings.min_confidence).rank, program.touched
-    counted = Counter(
+    holding = Counter(
         (one.filename, one.scope)
         for one in unshown
         if one.heat is Heat.UNREACHED
@@ -64,11 +64,11 @@ def note_on_unreached(
         and not ignores.cover(by_code[one.code], one.filename)
         and (touched is None or touches(one, touched))
     )
-    if not counted:
+    if not holding:
         return
     by_place = {(one.module.file.name, one.record.qualname): one for one in program.project.functions}
-    holding = (by_place[place] for place, _ in counted.most_common(LOOKED_AT) if place in by_place)
-    names = [one.record.qualname for one in islice(filter(lambda one: _is_uncalled(one, program), holding), SHOWN)]
+    asked = (by_place[place] for place, _ in holding.most_common(LOOKED_AT) if place in by_place)
+    names = [one.record.qualname for one in islice(filter(lambda one: _is_uncalled(one, program), asked), SHOWN)]
     if names:
         told = " and ".join(filter(None, (", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`")))
         yield (

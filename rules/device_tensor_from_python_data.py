@@ -25,6 +25,7 @@ from nosync_lint.finding import Applicability, Severity
 from nosync_lint.link.program import Program
 from nosync_lint.link.rewriting import argument_parts, bound_name, is_number, repeats
 from nosync_lint.link.syncs import Sync
+from nosync_lint.link.values import MAYBE_PAGEABLE
 from nosync_lint.link.wording import arguments, outline, receiver, spelled
 from nosync_lint.rule import Judgement, Rewrite, Rule, tier, waits
 
@@ -93,7 +94,7 @@ def _cure(site: Sync) -> str:
     typed = name.endswith("Tensor")
     device = f"{of}.device" if of else words.get("device") or ('"cuda"' if typed else "device")
     dtype = f"{of}.dtype" if of else words.get("dtype")
-    if site.operand.kind == "numpy" or site.operand.where in ("host", "loaded"):
+    if site.operand.kind == "numpy" or site.operand.where in MAYBE_PAGEABLE:
         made = f"torch.from_numpy({data})" if site.operand.kind == "numpy" else receiver(data)
         return f"{made}.pin_memory().to({device}, {f'{dtype}, ' if dtype else ''}non_blocking=True)"
     on_host = "" if of or typed or "device" in words else 'device="cpu", '

@@ -23,7 +23,7 @@ from nosync_lint.link.operations import Operations
 from nosync_lint.link.project import Function, Project, handed_as
 from nosync_lint.link.record_fields import RecordFields
 from nosync_lint.link.solver import Node, Solver
-from nosync_lint.link.values import BOTTOM, NONE, UNKNOWN, Value, capped, constant, element, vote
+from nosync_lint.link.values import BOTTOM, MAYBE_PINNED, NONE, UNKNOWN, Value, capped, constant, element, vote
 
 MAX_FIELDS = 24
 """A dictionary literal with more entries than this is a mapping of one kind of value."""
@@ -335,7 +335,7 @@ class Evaluation(Names):
     def subscript(self, base: Value, index: Expr, at: At) -> Value:
         """`tensor[index]`: same place and dtype class, and the rank where the index tells it."""
         shape = self.index_shape(index, at)
-        if base.where in ("pinned", "loaded") and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
+        if base.where in MAYBE_PINNED and shape.kinds & {"mask", "tensor", "any-tensor", "sequence"}:
             base = base._replace(where="host")  # a copy, of which nothing says that it is pinned
         rank = None
         if base.rank is not None and shape.rank_change is not None:

@@ -133,7 +133,7 @@ class Inference(Evaluation):
             batch = self.batches.parameter(parameter.name, of_module, value, why)
             if batch is not None:
                 return batch
-        if not _is_open(value):
+        if not _lacks_place(value):
             return value
         if root:
             note = f"tensor argument `{parameter.name}` of a hot root"
@@ -424,19 +424,19 @@ def _is_field(value: Value) -> bool:
     return value.kind == "object" and bool(value.ref) and "dataclasses.field" in value.ref
 
 
-def _is_open(value: Value) -> bool:
+def _lacks_place(value: Value) -> bool:
     """Whether a value is a tensor or a container of tensors of which it is not known where they live."""
     if value.kind == "tensor":
         return value.where is None
     if value.kind not in ("dict", "list", "tuple"):
         return False
     held = value.items
-    return any(_is_open(one) for one in ((held,) if isinstance(held, Value) else held or ()))
+    return any(_lacks_place(one) for one in ((held,) if isinstance(held, Value) else held or ()))
 
 
 def _put_there(value: Value, why: Origin) -> Value:
     """The same with those tensors where the callers of a function say."""
-    if not _is_open(value):
+    if not _lacks_place(value):
         return value
     if value.kind == "tensor":
         return value._replace(where="parametrised", trust=min(value.trust, 1), why=why)

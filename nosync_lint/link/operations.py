@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from nosync_lint.link.dtypes import Dtypes, element_of, of_data, promoted
-from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, alternatives, vote
+from nosync_lint.link.values import ACCELERATED, HOST, MAYBE_PINNED, NUMBERS, UNKNOWN, Value, alternatives, vote
 from nosync_lint.models import any_of, load
 
 Keywords = Mapping[str, Value]
@@ -95,7 +95,7 @@ class Operations:
             return None
         result = self._result(name, row, operand, [operand, *args], kwargs)
         kept = name in self._views or name.endswith("_")
-        if operand.where in ("pinned", "loaded") and result.where == "host" and kept:
+        if operand.where in MAYBE_PINNED and result.where == "host" and kept:
             return result._replace(where=operand.where)
         return result
 

@@ -22,7 +22,7 @@ from nosync_lint.link.project import Function, Project, called_name, uncalled
 from nosync_lint.link.semantics import Semantics, Verdict
 from nosync_lint.link.solver import Node
 from nosync_lint.link.stores import Store
-from nosync_lint.link.values import ACCELERATED, HOST, NUMBERS, UNKNOWN, Value, element
+from nosync_lint.link.values import ACCELERATED, HOST, MAYBE_PAGEABLE, NUMBERS, UNKNOWN, Value, element
 
 Spot = IndexWrite | CallSite | Site
 """A place in a function where a synchronisation could happen."""
@@ -360,7 +360,7 @@ class Syncs:
             value = value_of(expr, at)
             if (
                 value.kind == "tensor"
-                and value.where in ("host", "loaded")
+                and value.where in MAYBE_PAGEABLE
                 and (model.rank is None or value.rank == model.rank)
             ):
                 return value, expr

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from nosync_lint.finding import Confidence
 
 HOST = frozenset({"host", "pinned", "loaded"})
+MAYBE_PAGEABLE, MAYBE_PINNED = HOST - {"pinned"}, HOST - {"host"}
 ACCELERATED = frozenset({"device", "parametrised"})
 NUMBERS = frozenset({"int", "float", "bool", "number"})
 MAX_TEXTS = 4
